@@ -260,10 +260,11 @@ impl Cli {
         Ok(cli)
     }
 
-    /// Parses the command line with more flags, names and words, in front. Those on the command line come first, with
-    /// all that they rule out; what narrows adds up.
+    /// Parses the command line with additional flags, names and words, in front. Those on the command line take
+    /// precedence, and exclude conflicting ones; restrictions add up.
     ///
     /// # Errors
+    ///
     /// Fails if the flags are invalid.
     pub(crate) fn with_flags(&self, flags: &[(String, OsString)]) -> Result<Self, CliMessage> {
         let command = Self::command();

@@ -160,7 +160,7 @@ fn stoppable(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<O
         _ if !tree.is_as_before() => run.record.tree = TreeState::Changed,
         _ => {}
     }
-    // The latest replies do not tell what has become of a resumed run's files.
+    // The latest replies do not show the state of a resumed run's files.
     let files = tree.changed_in_all().into_iter().map(|path| {
         let after = replacements
             .files
@@ -242,7 +242,8 @@ fn is_moved(error: &Error) -> bool {
     matches!(error, Some(ProcessError::Sandbox(SandboxProblem::Moved(_))))
 }
 
-/// The starting point of a run: what it needs, the build of the unmodified project, and what a resumed run has left.
+/// The starting point of a run: what it needs, the build of the unmodified project, and the state left by a resumed
+/// run.
 type Prepared<'c> = (Ready<'c>, Option<Passed>, ResumedTree);
 
 /// Checks the prerequisites and, if requested, that the unmodified project passes its build.
@@ -357,7 +358,7 @@ impl Commit<'_> {
                     .ask(run, &ready.models, &mut step, asked, &sent, needs_edits)?;
             let log = if let Some(applied) = self.asking.resumed.applied(&step) {
                 run.note(|step| step.is_on_disk = true);
-                // A killed run is resumed by what it has recorded of the ones before.
+                // A killed run is resumed from its record of the previous ones.
                 run.log_step()?;
                 work.replacements.remember_reply(applied, tree);
                 if applied.output.is_some() {

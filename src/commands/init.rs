@@ -191,8 +191,8 @@ fn build_script(root: &Path, kinds: &[(&ProjectKind, &str)]) -> String {
     )
 }
 
-/// Returns what replies must not change if the script is to judge them: the file that identifies the kind of project,
-/// or the part of it that the script runs, and files that would take its place.
+/// Returns the files and settings that replies must not change if the script is to judge them: the file that identifies
+/// the kind of project, or the part of it that the script runs, and files that would take its place.
 fn rests_on(sign: &str, script: &str) -> Vec<&'static str> {
     let runs = |program: &str| script.lines().any(|line| line.starts_with(program));
     match sign {

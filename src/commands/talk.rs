@@ -42,7 +42,7 @@ pub trait Talker {
     const LEAVES_AT_ONCE: bool = false;
     /// The introduction of `/help` by lines.
     const INTRODUCTION: &'static str = slash::AT_REQUEST;
-    /// The answer to `/resume` where there is nothing else to go on with.
+    /// The answer to `/resume` if there is nothing else to continue.
     const NO_SESSIONS: &'static str = "there is no other session in this directory";
     /// The rows of `/help` on the screen for the keys that only this agent has.
     const KEYS: &'static str = "";

@@ -1,9 +1,9 @@
 //! The hosts that a sandboxed command may reach, and the parsing of its requests to the proxy. Pure.
 //!
-//! Guarantees that a request is either read unambiguously or refused, and that what is forwarded is written anew from
-//! the parsed request; that only the exact names and ports that the user gave are allowed; and that a name which
-//! resolves to an address that is not public (this machine, the local network, a cloud's metadata service) is refused
-//! unless that address is allowed too.
+//! Guarantees that a request is either read unambiguously or refused, and that a forwarded request is rebuilt from its
+//! parsed form; that only the exact names and ports that the user gave are allowed; and that a name which resolves to
+//! an address that is not public (this machine, the local network, a cloud's metadata service) is refused unless that
+//! address is allowed too.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -327,7 +327,7 @@ impl<'a> Processes<'a> {
     /// Reports on a background process and its output so far.
     ///
     /// # Errors
-    /// A sentence that names those that there are, if no process has this name.
+    /// Fails with a sentence that names the existing processes if none has this name.
     pub fn read(&mut self, id: &str) -> Result<Report, String> {
         let process = self.named(id)?;
         process.running.update();
@@ -348,11 +348,11 @@ impl<'a> Processes<'a> {
         list.collect()
     }
 
-    /// Ends a background process and everything that it started, and reports on it. A process that has already ended
-    /// is left unchanged.
+    /// Ends a background process and everything that it started, and reports on it. A process that has already ended is
+    /// left unchanged.
     ///
     /// # Errors
-    /// A sentence that names those that there are, if no process has this name.
+    /// Fails with a sentence that names the existing processes if none has this name.
     pub fn kill(&mut self, id: &str) -> Result<Report, String> {
         let process = self.named(id)?;
         process.running.stop();

@@ -134,7 +134,7 @@ impl Recording {
         self.steps().filter(|(id, ..)| id.reask > 0).count()
     }
 
-    /// The server that the model was asked at, if it was not the vendor's own.
+    /// Returns the server that was used for the model, if it was not the vendor's own.
     pub fn base_url(&self, model: &str) -> Option<&str> {
         self.run.base_urls.get(model).map(String::as_str)
     }
@@ -168,7 +168,7 @@ impl Recording {
         asked: Option<&str>,
         table: &'t ModelTable,
     ) -> Result<Option<&'t ModelSpec>, RecordingProblem> {
-        // If the fallback of the first model made the repair, the first model is the one that was asked.
+        // If the fallback of the first model made the repair, the first model is the one that was requested.
         let first = self.first_model().and_then(|first| table.named(first));
         let fallback = first.and_then(|first| first.fallback.as_deref());
         let is_asked = |model: &&str| *purpose == Purpose::REPAIR && Some(*model) != fallback;

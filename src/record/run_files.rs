@@ -41,7 +41,7 @@ pub const ERROR_LINE: &str = "ERROR\n";
 /// The workflow that takes no lock, by its name in folders.
 pub const ORCHESTRATE: &str = "orchestrate";
 
-/// Returns the workflow that a run's folder is named after. Runs of the same second have a number appended.
+/// Returns the workflow that a run's folder is named after. Names of runs in the same second end with a number.
 pub fn workflow(folder: &str) -> &str {
     folder.trim_matches(|c: char| c == '-' || c.is_ascii_digit())
 }

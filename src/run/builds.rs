@@ -80,7 +80,7 @@ impl<'c> Builds<'c> {
     /// Records the state of the gate, and finds a sandbox for builds, which also protects the files that git runs.
     ///
     /// # Errors
-    /// Fails if a file cannot be examined, or when a strict sandbox is no longer available although it was when the run
+    /// Fails if a file cannot be examined, or if a strict sandbox is no longer available although it was when the run
     /// began.
     pub fn new(context: &'c Context<'c>, options: BuildOptions<'c>) -> Result<Self, Error> {
         Self::after(context, options, false)
@@ -89,7 +89,7 @@ impl<'c> Builds<'c> {
     /// Like [`new`](Self::new), for builds that follow others: if those were sandboxed, these must be, too.
     ///
     /// # Errors
-    /// Same as [`new`](Self::new), and when a sandbox is no longer available.
+    /// Same as [`new`](Self::new); also fails if a sandbox is no longer available.
     pub fn after(
         context: &'c Context<'c>,
         options: BuildOptions<'c>,

@@ -13,7 +13,7 @@ use crate::sys::files::PathError;
 use crate::sys::numbers::grouped;
 use crate::sys::text::{self, escaped, first_lines};
 
-/// Maximum number of findings listed individually.
+/// Maximum number of findings that are listed individually.
 const LISTED: usize = 20;
 /// Maximum number of runs named.
 const NAMED: usize = 10;
@@ -97,7 +97,7 @@ pub enum RunError {
     #[error("`{0}` does not hold the query that it sent")]
     #[diagnostic(help("start a new run"))]
     NoQuery(String),
-    /// The state before the run to resume is not known any more.
+    /// The state before the run to resume is no longer known.
     #[error("the change as a whole cannot be judged: `{0}`, which was saved before it, is gone")]
     #[diagnostic(
         code("/stale"),

@@ -278,8 +278,8 @@ pub fn key_variables() -> impl Iterator<Item = &'static str> {
     vendors.copied().chain(agents)
 }
 
-/// The variables that may hold the key: the vendor's, unless the entry names a server of its own, which needs a key of
-/// its own. A vendor without a usual server has none but those.
+/// The variables that may hold the key: the vendor's. Empty if the entry names a server other than the vendor's usual
+/// one, which needs a key of its own.
 pub fn variables(spec: &ModelSpec) -> &'static [&'static str] {
     if spec.base_url.is_some() && spec.provider.vendor().url.is_some() {
         return &[];

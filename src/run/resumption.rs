@@ -288,7 +288,7 @@ fn states(home: &Path, chain: &Chain) -> BTreeMap<String, States> {
     changes
 }
 
-/// Returns what is missing of the states before a chain of runs, if anything.
+/// Returns an error if saved states from before a chain of runs are missing.
 fn lost(
     home: &Path,
     gap: Option<String>,

@@ -21,7 +21,7 @@ const ENVIRONMENT: &str = "GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_SYSTEM=/dev/null GIT
     GIT_OPTIONAL_LOCKS=0 GIT_ALLOW_PROTOCOL=none GIT_NO_LAZY_FETCH=1 GIT_TERMINAL_PROMPT=0 GIT_PAGER=cat \
     GIT_EDITOR=false";
 
-/// Settings for any git that runs in a foreign repository: reading files starts no program, and no directory of a
+/// Settings for any git that runs in an untrusted repository: reading files starts no program, and no directory of a
 /// work tree is treated as a bare repository.
 const SAFE: [&str; 2] = ["core.fsmonitor=false", "safe.bareRepository=explicit"];
 

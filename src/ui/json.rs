@@ -50,7 +50,7 @@ impl JsonLines<'_> {
         self.line("result", json!({ "result": result }))
     }
 
-    /// Returns whether to write the event: progress of a streamed reply is reported only every so many tokens.
+    /// Returns whether to write the event: progress of a streamed reply is reported only every [`TOKENS_AN_EVENT`] tokens.
     fn is_worth_telling(&self, event: &Event) -> bool {
         let Event::Receiving {
             output_tokens,

@@ -164,7 +164,7 @@ impl Truncate<'_> {
         }
     }
 
-    /// Truncates as little as necessary for the next prompt to have at most so many tokens; if that is impossible,
+    /// Truncates as little as necessary for the next prompt to have at most this many tokens; if that is impossible,
     /// returns the smallest size it can have.
     fn truncate(
         &self,

@@ -140,7 +140,7 @@ pub(super) fn line_count(content: &[u8]) -> usize {
 
 /// Line numbers named in a message.
 const NAMED: usize = 10;
-/// Line numbers that [`at_lines`] needs at most, to name some and say that there are more.
+/// The maximum number of lines that [`at_lines`] needs: those it names, and one to show that there are more.
 pub(super) const MOST_LINES: usize = NAMED + 1;
 
 /// Formats line numbers as in `lines 4, 17 and 90`, naming at most ten.

@@ -1,4 +1,4 @@
-//! The flags for what a change must not do to count as done.
+//! The flags for conditions that a change must meet to count as done.
 
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
@@ -34,7 +34,7 @@ pub struct GateArgs {
     pub gate: Option<GateMode>,
 }
 
-/// The weight of the verdict on the gate. The later counts more.
+/// The weight of the verdict on the gate. Later ones are stricter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GateMode {

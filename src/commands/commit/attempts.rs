@@ -175,7 +175,7 @@ impl Attempts<'_> {
         fault.map_or(Ok(output), Err)
     }
 
-    /// Judges an attempt that has passed by the checks that may make the run's end fail.
+    /// Judges an attempt that has passed by the checks that could later fail the run.
     fn verdict(&self, run: &mut Run<'_>, (made, pin): (&Made, &Pin), query: &str) -> Verdict {
         let (Ok(built), gate) = (&made.built, &self.cli.gate) else {
             return Verdict::default();
@@ -247,7 +247,7 @@ impl Attempts<'_> {
                         drop(maker.begun.take());
                     }
                     let made = maker.make(usize::from(number) - 1, models, &teller);
-                    // If another thread could not be started, nobody receives this.
+                    // If another thread could not be started, nothing receives this.
                     let _ = teller.told.send(Told::Made(Box::new(made)));
                 };
                 let started = thread::Builder::new().spawn_scoped(scope, make);

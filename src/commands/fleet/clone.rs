@@ -35,7 +35,7 @@ const IDENTITY: &str = "-c user.name=code-commit -c user.email=code-commit@local
 const DIFF: &str = "diff --cached --binary --full-index --no-ext-diff --no-textconv --no-renames";
 /// Creates a repository with a file for each branch, whatever later versions prefer.
 const INIT: &str = "-c init.defaultRefFormat=files init --quiet --template=";
-/// Checks out files without keeping a log of refs, which nobody reads.
+/// Checks out files without keeping a log of refs, which is not needed.
 const CHECKOUT: &str = "-c core.logAllRefUpdates=false reset --quiet --hard";
 const FETCH: &str =
     "fetch --quiet --no-tags --no-write-fetch-head --no-recurse-submodules --depth=1 --";
@@ -201,7 +201,7 @@ impl Repositories {
         write(&branch, 0o666, format!("{}\n", origin.commit).as_bytes())
     }
 
-    /// Makes a repository next to a clone use its objects, and show all of its files.
+    /// Makes a repository next to a clone use the clone's objects, and show all files.
     fn hide_nothing(&self, origin: &Origin<'_>, clone: &Path, own: &Path) -> Result<(), Error> {
         let dot_git = own.join(DOT_GIT);
         if is_url(origin.repository) {
@@ -403,7 +403,7 @@ pub fn write(path: &Path, mode: RawMode, content: &[u8]) -> Result<(), Error> {
     Ok(written.map_err(PathError::of("write", path))?)
 }
 
-/// Creates such a file, replacing any existing one.
+/// Creates one of the program's own files, replacing any existing one.
 pub fn create(path: &Path, mode: RawMode) -> io::Result<File> {
     fs::create_dir_all(path.parent().unwrap_or(path))?;
     fs::remove_file(path).if_there()?;

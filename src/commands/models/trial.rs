@@ -122,7 +122,7 @@ pub fn trial(
     }
     let mut rates = ModelRates::new();
     let counted = count(context, &mut run, &models, runs, &mut rates);
-    // The rest of the last project is of no use.
+    // The last project is no longer needed.
     let _ = fs::remove_dir_all(project_of(context, &run));
     let text = text(&rates);
     let remembered = counted.and_then(|()| known.remember(&context.project, name, rates));

@@ -3,9 +3,9 @@
 /// An agent that works on a branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Specialist {
-    /// Implements, fixes and publishes.
+    /// Implements and fixes the task, and publishes the work.
     ClaudeCode,
-    /// Reviews.
+    /// Reviews the work.
     Codex,
 }
 

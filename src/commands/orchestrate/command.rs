@@ -406,7 +406,7 @@ impl Orchestration<'_, '_> {
     }
 }
 
-/// Waits for the agent that an earlier run has left at work; returns what the model is told of that run.
+/// Waits for the agent that an earlier run has left at work; returns the description of that run for the model.
 fn take_up(specialists: &Specialists<'_>) -> Result<Value, Error> {
     let last = match specialists.take_up() {
         Ok(finished) => finished.map(|it| json!({"branch_id": it.id, "response": it.response})),

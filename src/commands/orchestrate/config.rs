@@ -100,7 +100,7 @@ impl AgentConfig {
     /// selected, or none is asked.
     ///
     /// # Errors
-    /// Everything that is missing or wrong.
+    /// Returns everything that is missing or wrong.
     pub fn read(
         environment: &Environment,
         flags: &OrchestrateArgs,

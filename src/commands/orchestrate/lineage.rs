@@ -19,7 +19,7 @@ const SHOWN: usize = 80;
 pub struct BranchTracker {
     /// The branches, in the form in which they are saved.
     pub kept: Lineage,
-    /// The branches whose agents are no longer waited for, although they are not known to have ended.
+    /// Branches that are no longer waited for, although their agents are not known to have ended.
     left: Vec<String>,
 }
 
@@ -98,7 +98,7 @@ impl BranchTracker {
         });
     }
 
-    /// Records the status of the current branch, and how long it has been waited for.
+    /// Records the status of the current branch, and the time spent waiting for it.
     pub fn seen(&mut self, status: &str, waited: Duration) {
         if let Some(record) = self.kept.branches.last_mut() {
             status.clone_into(&mut record.status);
@@ -173,7 +173,7 @@ mod tests {
         let lineage = serde_json::to_value(&tracker.kept).unwrap();
         let waiting = (&lineage["waiting_for"], &lineage["latest_branch_id"]);
         assert_eq!(waiting, (&"b5".into(), &"b3".into()));
-        // It takes too long, and what there is is published.
+        // It takes too long, so that the last completed work is published.
         tracker.started("b6", "b3", ClaudeCode);
         assert!(tracker.working().eq(["b5", "b6"]));
         tracker.ended();

@@ -119,7 +119,7 @@ impl Pantheon<'_> {
     /// The state of a branch that is about to be cloned; `None` if the server does not report its snapshot.
     ///
     /// # Errors
-    /// Only those that end the work.
+    /// Fails only with errors that end the work.
     pub fn parent(&self, branch: &str) -> Result<Option<ParentState>, ToolError> {
         let arguments = json!({"branch_id": branch});
         match self.call(GET_BRANCH, arguments, Repeat::Always) {
@@ -152,7 +152,7 @@ impl Pantheon<'_> {
     }
 }
 
-/// The hint where a start has named no new branch.
+/// The hint if the server did not return a new branch.
 pub(super) const MAY_BE_AT_WORK: &str =
     "an agent may be at work all the same, on a branch that is not known";
 /// The code of a failure that the server reports.
@@ -292,7 +292,7 @@ mod tests {
     use super::*;
     use crate::sys::interrupt::Interrupted;
 
-    /// A server that answers once, and what it was asked.
+    /// A server that answers once, and records the request.
     struct Answer {
         answer: RefCell<Option<Result<Value, McpError>>>,
         asked: RefCell<Option<(String, Value, Repeat)>>,
@@ -429,7 +429,7 @@ mod tests {
                 Succeeded,
                 "d",
             ),
-            // The new branch has nothing of its own yet.
+            // The new branch has no results of its own yet.
             (
                 json!({"status": "succeed", "latest_snap_id": "s0", "parent_id": "s0", "output": "old"}),
                 "succeed",
@@ -487,7 +487,7 @@ mod tests {
                 Succeeded,
             ),
             (json!({"status": "succeed"}), Succeeded),
-            // An agent that has failed at once leaves no snapshot.
+            // An agent that fails at once leaves no snapshot.
             (json!({"status": "failed", "latest_snap_id": "s0"}), Failed),
         ] {
             let state = state_in(answer.clone(), parent.as_ref());

@@ -53,7 +53,7 @@ pub struct OrchestratePlace<'c> {
 }
 
 impl<'c> OrchestratePlace<'c> {
-    /// Reads everything from the configuration, or from the run to replay; goes on with the work that has `begun`.
+    /// Reads everything from the configuration, or from the run to replay; continues the work that has `begun`.
     ///
     /// # Errors
     /// Fails if something is missing or wrong.
@@ -163,7 +163,7 @@ pub fn models<'c>(
             let key = ModelKey::Given(Some(azure.key.clone()), None);
             (azure.spec.clone(), key)
         }
-        // The problems with the variables are known.
+        // The problems with the variables have been reported.
         (None, None, None) => return Err(NotReady::default().into()),
     };
     agent_models::one_model(context, choice, None, spec, key)

@@ -59,8 +59,8 @@ impl Publishing {
 /// Characters that may surround a value in a line of a report.
 const MARKS: &[char] = &['*', '`', '_', '"', ' ', '\t'];
 
-/// Checks that a response says where the work is now: in the last JSON object with a `repository` or, without one, in
-/// lines such as `branch: fix-login`.
+/// Checks that a response states the location of the work: in the last JSON object with a `repository` or, without one,
+/// in lines such as `branch: fix-login`.
 fn check_report(answer: &str) -> Result<(), String> {
     if answer.trim().is_empty() {
         return Err("the agent has given no report".to_owned());
@@ -221,7 +221,7 @@ mod tests {
                 r#"{"repository": "r/x", "branch": "", "commit": "0123abc"}"#,
                 branch,
             ),
-            // What one says is not completed by what stands elsewhere.
+            // A report is not completed from text elsewhere.
             (
                 "{\"repository\": \"r/x\", \"branch\": \"b\"}\ncommit: 0123abc",
                 hash,

@@ -175,7 +175,7 @@ mod tests {
         for (runs, log, expected) in [
             (&[implemented, reviewed][..], Some("VERDICT: CLEAN"), ""),
             (&[implemented, reviewed], Some("No findings."), ""),
-            // What has failed has changed nothing.
+            // A failed run has changed nothing.
             (
                 &[implemented, reviewed, (ClaudeCode, false)],
                 Some("VERDICT: CLEAN"),

@@ -1,6 +1,6 @@
-//! An earlier orchestration that another run goes on with, or publishes.
+//! An earlier orchestration that another run continues or publishes.
 //!
-//! Reads the earlier run's folder, and writes nothing. Guarantees that a run that is still going on is left alone.
+//! Reads the earlier run's folder, and writes nothing. Guarantees that a run in progress is left alone.
 
 use std::path::{Path, PathBuf};
 
@@ -28,13 +28,13 @@ use crate::sys::files::{self, Links, MIB};
 #[diagnostic(help("wait until it has ended, or interrupt it"))]
 struct StillRunning(PathBuf);
 
-/// Work to go on with, by the arguments and the task that the run was started with.
+/// Work to continue, with the arguments and the task that the run was started with.
 pub type BegunRun = (OrchestrateArgs, String, BegunWork);
 
 /// The state that an earlier run leaves to another one.
 #[derive(Debug)]
 pub enum Begun {
-    /// Work to go on with.
+    /// Work to continue.
     Work(Box<BegunRun>),
     /// Nothing: its work is published.
     Published(Box<OrchestrationRecord>),
@@ -43,7 +43,7 @@ pub enum Begun {
 /// Reads the run that `--resume` or `--publish-only` names; `None` without these flags.
 ///
 /// # Errors
-/// Fails if there is no such run, it is no orchestration, it is still going on, or it has left nothing to resume.
+/// Fails if there is no such run, it is not an orchestration, is still in progress, or has left nothing to resume.
 pub fn begun(context: &Context<'_>, arguments: &OrchestrateArgs) -> Result<Option<Begun>, Error> {
     let publish_only = arguments.publish_only.is_some();
     let choice = ModelChoice {
@@ -86,7 +86,7 @@ pub fn begun(context: &Context<'_>, arguments: &OrchestrateArgs) -> Result<Optio
 /// Returns the task and the settings of a recorded run, with all of its record.
 ///
 /// # Errors
-/// Fails if it is no orchestration.
+/// Fails if the run is not an orchestration.
 pub fn recorded(
     recording: &Recording,
 ) -> Result<(String, OrchestrationSettings, AgentRecord), RecordingProblem> {

@@ -17,12 +17,12 @@ static VERDICTS: LazyLock<[Regex; 2]> = LazyLock::new(|| {
     })
 });
 
-/// Matches a line with a P0 or P1 finding, behind the marks of a list, and what it says.
+/// Matches a line with a P0 or P1 finding, after any list markers, and captures its text.
 static FINDING: LazyLock<Regex> = LazyLock::new(|| {
     regex(r"(?im)^[^\w\n]*(?:\d+[.)][^\w\n]*)?P[01][*_`\])]*[ \t]*:(?<said>[^\n]*)")
 });
 
-/// Matches the text behind `P0:` if there is no finding.
+/// Matches the text after `P0:` if there is no finding.
 static NOTHING: LazyLock<Regex> = LazyLock::new(|| {
     let things = r"(\w+ )?(issue|finding|problem|bug)s?\b";
     regex(&format!(
@@ -67,7 +67,7 @@ mod tests {
             ("**VERDICT:** CLEAN\nVERDICT: ISSUES", Some(Clean)),
             ("# Review\n\n> - `VERDICT: ISSUES`\n", Some(Issues)),
             ("* **VERDICT: CLEAN**", Some(Clean)),
-            // What is not to the letter has passed nothing.
+            // Anything but an exact verdict counts as issues.
             ("VERDICT: CLEAN?", Some(Issues)),
             ("VERDICT: CLEAN (but see P1)", Some(Issues)),
             ("VERDICT: CLEAN|ISSUES", Some(Issues)),
@@ -82,7 +82,7 @@ mod tests {
             ("\u{1b}[1mVERDICT: ISSUES\u{1b}[0m", Some(Issues)),
             ("No findings.", None),
             ("", None),
-            // Prose about verdicts is none where a line begins with one.
+            // Prose about verdicts does not count if a line begins with a verdict.
             (
                 "I write `VERDICT: CLEAN` once P1 is gone.\nVERDICT: ISSUES",
                 Some(Issues),
@@ -91,7 +91,7 @@ mod tests {
                 "The last VERDICT: ISSUES is mended.\nVERDICT: CLEAN",
                 Some(Clean),
             ),
-            // A finding says more than the verdict.
+            // A finding outweighs the verdict.
             ("VERDICT: CLEAN\nP0: data is lost", Some(Issues)),
             (
                 "VERDICT: CLEAN\n\n  - **P1**: no tests for the flag",
@@ -113,7 +113,7 @@ mod tests {
                 Some(Clean),
             ),
             ("VERDICT: CLEAN\nThe P0: a crash is mended.", Some(Clean)),
-            // Also where there is no verdict.
+            // This also holds without a verdict.
             ("Findings\n- P1: broken\n", Some(Issues)),
             ("P0: none\nP1: none\n", None),
         ] {

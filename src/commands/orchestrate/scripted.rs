@@ -1,4 +1,4 @@
-//! Branches that answer by a script, and a time that passes by waiting alone, for tests.
+//! Branches with scripted answers, and a clock that advances only by waiting, for tests.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -43,7 +43,7 @@ pub(crate) fn failed_state(output: &str) -> State {
     state("failed", output)
 }
 
-/// The branches `b1`, `b2` and so on of the project `demo`, which begins with `b0`.
+/// The branches `b1`, `b2` and so on of the project `demo`, which starts from `b0`.
 #[derive(Default)]
 pub(crate) struct Scripted {
     states: RefCell<VecDeque<State>>,
@@ -53,7 +53,7 @@ pub(crate) struct Scripted {
     pub(crate) log: RefCell<Vec<String>>,
     /// The number of branches.
     pub(crate) started: Cell<i32>,
-    /// The interruption of the next wait.
+    /// The signal that interrupts the next wait.
     pub(crate) signal: Cell<Option<Signal>>,
     clock: Waited,
 }

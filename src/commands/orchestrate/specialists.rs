@@ -80,7 +80,7 @@ pub struct Specialists<'a> {
     pub workspace: &'a str,
     /// The branches so far.
     pub lineage: RefCell<BranchTracker>,
-    /// Set if a branch's state is asked for before it is cloned; runs recorded by older versions did not.
+    /// True if a branch's state is queried before it is cloned; runs recorded by older versions did not do so.
     pub asks_parents: bool,
     /// The time when the work began.
     pub started: Duration,
@@ -91,7 +91,7 @@ impl Specialists<'_> {
     /// is the id of the branch to clone, or blank.
     ///
     /// # Errors
-    /// Those of [`run`](Self::run). If `parent` is any other branch, fails before anything is started.
+    /// Same as [`run`](Self::run); also fails, before anything is started, if `parent` is any other branch.
     pub fn execute(
         &self,
         agent: Specialist,
@@ -137,7 +137,7 @@ impl Specialists<'_> {
     /// Waits for the agent that an earlier run has left at work, if there is one, and continues from its branch.
     ///
     /// # Errors
-    /// Those of [`run`](Self::run).
+    /// Same as [`run`](Self::run).
     pub fn take_up(&self) -> Result<Option<FinishedBranch>, ToolError> {
         let lineage = self.lineage.borrow();
         let last = lineage.kept.branches.last();
@@ -155,13 +155,13 @@ impl Specialists<'_> {
         Ok(Some(finished))
     }
 
-    /// Asks for the state of a branch that is to be cloned.
+    /// Queries the state of a branch that is about to be cloned.
     fn before(&self, parent: &str) -> Result<Option<ParentState>, ToolError> {
         let asked = self.asks_parents.then(|| self.branches.parent(parent));
         Ok(asked.transpose()?.flatten())
     }
 
-    /// Tells the change that a wait has ended with, however it ended.
+    /// Reports the change at the end of a wait, whatever its outcome.
     fn told<T>(&self, done: Result<T, ToolError>) -> Result<T, ToolError> {
         let told = self.tell_change();
         let finished = done?;
@@ -470,7 +470,7 @@ mod tests {
     #[test]
     fn a_branch_of_which_the_server_does_not_tell_is_still_named_as_working() {
         let unknown = || Err(McpError::Tool("boom".to_owned()));
-        // Each time but the third it is asked for five times in vain.
+        // All polls fail in each wait but the third, in which the last one succeeds.
         let tries = || (0..POLL_TRIES).map(|_| unknown());
         let answers = tries().chain(tries()).chain(tries().skip(1));
         let script = Scripted::new(answers.chain([succeeded("done")]));

@@ -1,4 +1,4 @@
-//! The talk with the user: before there is a task, and at a question of work in progress.
+//! The conversation with the user: before there is a task, and at a question about work in progress.
 //!
 //! Reads earlier runs; changes nothing.
 
@@ -35,7 +35,7 @@ const NO_CHANGES: &str =
 /// The maximum length of a task in a list, in characters.
 const TASK: usize = 60;
 
-/// Asks for the task, or for an earlier run to go on with.
+/// Asks for the task, or for an earlier run to continue.
 impl Talker for OrchestratePlace<'_> {
     const PROMPT: &'static str = "task> ";
     const LEAVES_AT_ONCE: bool = true;
@@ -113,8 +113,8 @@ impl Talker for OrchestratePlace<'_> {
     }
 }
 
-/// Returns the answer to a command at a question: by the names of the run's folder, of the model and of the last branch
-/// that succeeded, or else the one that the run began from, and by the spending so far.
+/// Answers a command given at a question. The names are those of the run's folder, of the model, and of the last branch
+/// that succeeded or else the start branch; `spent` is the spending so far.
 pub fn in_task(command: Slash, (log, model, branch): (&str, &str, &str), spent: &Spent) -> String {
     let resume = format!("`dev-agent --resume {log}");
     match command {

@@ -132,7 +132,7 @@ mod tests {
     use super::super::scripted::{Scripted, failed_state, succeeded};
     use super::*;
 
-    /// Calls a tool; its data, or code and message of its failure.
+    /// Calls a tool; returns its data, or the code and message of its failure.
     fn call(spec: &ToolSpec, tool: &dyn Tool, input: &Value) -> Result<Value, String> {
         let checked = spec.check(input);
         match tool.run(&checked.map_err(|problem| format!("unfit: {problem}"))?) {

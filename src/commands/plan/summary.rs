@@ -172,7 +172,8 @@ pub fn note_unsummed(state: &PlanState, plan: &mut Plan, timestamp: i64) {
     }
 }
 
-/// The program's own entry for work that no model has summed up: what was asked, done and left open, and the files.
+/// Creates the program's own entry for work without a summary by a model: the request, the completed and open tasks,
+/// and the files.
 fn own_entry(state: &PlanState, plan: &Plan, timestamp: i64) -> LogEntry {
     let steps = |is_open: bool| {
         let tasks = plan.tasks.iter().filter(|task| task.is_open() == is_open);

@@ -41,7 +41,7 @@ mod linux {
     use crate::exec::mounts::MountTable;
     use crate::sys::files::{self, IfThere as _, Links};
 
-    /// Source that tables of mounts show where there is none.
+    /// Source shown in mount tables for mounts without one.
     const SOURCE: &str = "code-commit";
 
     /// Moves this process into new namespaces and mounts the tree at the project's path.

@@ -51,7 +51,7 @@ impl Files for Plain<'_> {
     }
 }
 
-/// Returns the text of an output or failure that the model is told.
+/// Returns the text sent to the model for an output or failure.
 pub fn told(output: Result<ToolOutput, ToolError>) -> Result<String, String> {
     output.map(|output| output.text).map_err(failure)
 }

@@ -11,7 +11,7 @@ const COMPLETE: [(&str, &str); 5] = [
     (GITHUB_TOKEN, "ghp_0123456789"),
 ];
 
-/// Reads a complete configuration with these variables in the place of its own.
+/// Reads a complete configuration in which these variables replace the usual ones.
 fn read(changed: &[(&str, &str)]) -> Result<AgentConfig, Vec<ConfigProblem>> {
     read_with(changed, &OrchestrateArgs::default())
 }
@@ -125,7 +125,7 @@ fn what_is_wrong_is_told_without_its_value() {
                 "https://host/sse#s3cret",
                 "https://host/sse?a#s3cret",
                 "https://host/sse?two words-s3cret",
-                // A file of the directory starts no command.
+                // A file in the current directory is not started as a command.
                 "stdio:s3cret",
             ],
         ),

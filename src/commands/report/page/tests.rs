@@ -579,7 +579,7 @@ fn an_interactive_page_has_its_own_script_and_a_policy_for_no_other() {
         "content=\"default-src 'none'; [^\"]*; script-src 'sha256-[A-Za-z0-9+/]{43}='\"",
     );
     assert!(policy.unwrap().is_match(before), "{before}");
-    // The script requests nothing, and turns what it finds into text only.
+    // The script requests nothing, and inserts what it finds as text only.
     for outside in ["http", "fetch", "import", "eval", "innerHTML", "</"] {
         assert!(!SCRIPT.contains(outside), "{outside}");
     }

@@ -288,7 +288,7 @@ fn ended(past: &PastStep) -> Outcome {
         _ if step.is_agents() => (None, "answered"),
         _ if step.rejected.is_some() => (Some(false), "rejected"),
         _ if step.edits.is_none() => (Some(false), "not applied"),
-        // After a kill, the build's log may still tell the status.
+        // After a kill, the build's log may still contain the status.
         _ => (
             None,
             past.build_log().map_or("not built", |(status, _)| status),
