@@ -574,7 +574,7 @@ fn the_house_has_no_more_lines_than_it_may() {
 }
 
 /// Modules that are imported by modules below them, and import some of these. Entries are removed once fixed, and
-/// none⏎is added.
+/// none is added.
 const BOTH_WAYS: &[&str] = &[];
 
 #[test]

@@ -70,16 +70,13 @@ pub fn permission(
     let prompt = format!("{}\n{}", question.sentence, question.prompt());
     let ask = || {
         let confirmed = user.borrow_mut().confirm(question, preview);
-        let written = match confirmed {
-            Some(confirmed) => {
-                verdict = confirmed?;
-                String::new()
-            }
-            None => {
-                let written = line(context, user, &prompt)?.unwrap_or_default();
-                verdict = question.verdict(&written);
-                written
-            }
+        let written = if let Some(confirmed) = confirmed {
+            verdict = confirmed?;
+            String::new()
+        } else {
+            let written = line(context, user, &prompt)?.unwrap_or_default();
+            verdict = question.verdict(&written);
+            written
         };
         Ok(Some(match &verdict.answer {
             Answer::Instead(words) => words.clone(),
