@@ -146,6 +146,17 @@ pub enum AgentError {
         help("have it fixed and reviewed first: `--resume` goes on with the run")
     )]
     NotReviewed(String),
+    /// An earlier run may have started the agent that publishes the work, on a branch that is not known.
+    #[error(
+        "the work may be published already: an earlier run was starting the agent that does it"
+    )]
+    #[diagnostic(
+        code("publish-failed"),
+        help(
+            "look at the project on the server; where nothing is published, `--publish-only` publishes the work"
+        )
+    )]
+    MayBePublished,
     /// The user has ended the work at a question.
     #[error("ended by `/exit`")]
     #[diagnostic(code("stopped"), help("`--resume` goes on with the session"))]

@@ -56,6 +56,9 @@ pub struct Lineage {
     /// The agent that is being started on a branch whose id is not known yet; left out if none is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub starting: Option<String>,
+    /// True if the last agent that was started, or is being started, publishes the work.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub publishes: bool,
     /// The number of completed reviews.
     pub iterations: u32,
     /// All branches that were created, in order.

@@ -259,6 +259,8 @@ pub enum Event {
         review: u32,
         /// The maximum number of reviews.
         reviews: u32,
+        /// True if the agent publishes the work, so that no review follows.
+        publishes: bool,
         /// The time since the work began.
         #[serde(serialize_with = "seconds")]
         total: Duration,

@@ -90,6 +90,7 @@ impl OrchestrationRecord {
             latest_branch_id: self.latest_branch_id.clone(),
             waiting_for: None,
             starting: None,
+            publishes: false,
             iterations: self.iterations,
             branches: self.branches.clone(),
         }

@@ -266,6 +266,7 @@ mod tests {
                 waited: Duration::from_millis(1500),
                 review: 3,
                 reviews: 8,
+                publishes: false,
                 total: Duration::from_secs(3_700),
             },
             Event::BranchEnded {

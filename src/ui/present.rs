@@ -341,14 +341,14 @@ pub fn awaited_in_all(event: &Event) -> String {
 }
 
 /// Describes a branch on a server, with `id_length` characters of its id: `claude_code on branch 1f2e3d4c…
-/// (running), review 3 of 8`.
+/// (running), review 3 of 8`, or `publishing`.
 pub fn awaited(event: &Event, id_length: usize) -> String {
     let mut parts = on_branch(event, id_length).to_vec();
     parts.retain(|part| !part.is_empty());
     parts.join(", ")
 }
 
-/// Describes the agent on a branch, and the number of its review if it is awaited.
+/// Describes the agent on a branch, and the number of its review, or that it publishes, if it is awaited.
 fn on_branch(event: &Event, id_length: usize) -> [String; 2] {
     let (Event::Waiting {
         agent,
@@ -368,6 +368,9 @@ fn on_branch(event: &Event, id_length: usize) -> [String; 2] {
     let branch = one_line(branch, id_length.min(LONGEST_WORD));
     let status = one_line(status, LONGEST_WORD);
     let review = match event {
+        Event::Waiting {
+            publishes: true, ..
+        } => "publishing".to_owned(),
         Event::Waiting {
             review, reviews, ..
         } => format!("review {review} of {reviews}"),

@@ -323,6 +323,9 @@ fn another_model_can_be_chosen_until_there_is_a_task() {
         .shows("gpt-5-deployed is asked from now on")
         .types("/exit\r");
     assert_eq!(screen.ends().1, 0);
+    let mut screen = Screen::open(&orchestra.command(&[]), 100, 40).unwrap();
+    screen.shows("● gpt-5-deployed").types("\u{4}");
+    assert_eq!(screen.ends().1, 0);
 }
 
 #[test]

@@ -5,10 +5,10 @@ use std::io::{BufRead as _, BufReader};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use crate::support::Finished;
 use crate::support::orchestra::{
     Branch, OrchestraProject, START, branch, execute, finished, published, report,
 };
+use crate::support::{Answer, Finished};
 
 /// Runs `orchestrate` with these arguments only.
 fn run(orchestra: &OrchestraProject, arguments: &[&str]) -> Finished {
@@ -78,6 +78,78 @@ fn a_killed_run_is_gone_on_with_at_the_agent_at_work() {
     let again = run(&orchestra, &["--replay", &again]).exits(0);
     assert_eq!(report(&again)["publish_pantheon_branch_id"], branch(3));
     assert_eq!(orchestra.pantheon.called("parallel_explore").len(), 3);
+}
+
+/// Leaves a run behind that was killed at the nth call of a tool; returns its folder.
+fn killed_at(orchestra: &OrchestraProject, tool: &str, nth: usize) -> String {
+    let (silence, reached) = Answer::silence();
+    orchestra.pantheon.answers(tool, nth, silence);
+    let mut child = orchestra.spawn(&["--headless", "--task", "Add a flag."]);
+    reached.recv().unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let folder = orchestra.project.runs().pop().unwrap();
+    folder.file_name().unwrap().to_str().unwrap().to_owned()
+}
+
+/// An orchestration whose work is published after so many reviews with this verdict.
+fn published_after(reviews: usize, verdict: &str) -> OrchestraProject {
+    let replies = (0..reviews).flat_map(|_| [execute("claude_code", "x"), execute("codex", "y")]);
+    let branches = (0..reviews).flat_map(|_| [Branch::done("x"), Branch::review(verdict)]);
+    OrchestraProject::scripted(
+        replies.chain([finished("done")]),
+        branches.chain([Branch::done(&published()), Branch::done(&published())]),
+    )
+}
+
+#[test]
+fn work_that_is_being_published_is_not_published_again() {
+    for (flag, reviews, verdict, status, code) in [
+        ("--resume", 1, "CLEAN", "completed", 0),
+        ("--publish-only", 1, "CLEAN", "completed", 0),
+        ("--resume", 8, "ISSUES", "iteration_limit", 1),
+        ("--publish-only", 8, "ISSUES", "iteration_limit", 1),
+    ] {
+        let orchestra = published_after(reviews, verdict);
+        let agents = 2 * reviews + 1;
+        // The branch that is cloned is asked for, too.
+        let folder = killed_at(&orchestra, "get_branch", 2 * agents);
+        let asked = orchestra.azure.requests().len();
+        let resumed = run(&orchestra, &[flag, &folder]).exits(code);
+        let again = ["--replay", &resumed.folder];
+        for run in [&resumed, &run(&orchestra, &again).exits(code)] {
+            let told = report(run);
+            assert_eq!(told["status"], status, "{flag}");
+            assert_eq!(told["publish_report"], published(), "{flag}");
+            assert_eq!(told["publish_pantheon_branch_id"], branch(agents), "{flag}");
+        }
+        assert_eq!(orchestra.pantheon.called("parallel_explore").len(), agents);
+        assert_eq!(orchestra.azure.requests().len(), asked);
+    }
+}
+
+#[test]
+fn an_agent_that_was_being_started_is_not_forgotten() {
+    let warning = "`claude_code` may have been started on a further branch";
+    let orchestra = published_after(1, "CLEAN");
+    let folder = killed_at(&orchestra, "parallel_explore", 3);
+    let refused = run(&orchestra, &["--resume", &folder]).exits(1);
+    let refused = refused.says(&[
+        warning,
+        "may be published already",
+        "`--publish-only` publishes",
+    ]);
+    assert_eq!(report(&refused)["status"], "publish_failed");
+    assert_eq!(orchestra.pantheon.called("parallel_explore").len(), 3);
+    // Who has looked may have it published.
+    let done = run(&orchestra, &["--publish-only", &refused.folder]).exits(0);
+    let done = done.says(&[warning]);
+    assert_eq!(report(&done)["status"], "completed");
+
+    let orchestra = OrchestraProject::clean();
+    let folder = killed_at(&orchestra, "parallel_explore", 1);
+    let again = run(&orchestra, &["--resume", &folder]);
+    again.says(&[warning]);
 }
 
 #[test]

@@ -454,6 +454,7 @@ fn agent_errors() -> Vec<AgentError> {
         },
         AgentError::PublishFailed(s("no token")),
         AgentError::NotReviewed(s("no run has succeeded")),
+        AgentError::MayBePublished,
         AgentError::Interrupted(interrupted()),
         AgentError::Host(CommandError::NothingAsked.into()),
     ];

@@ -12,7 +12,7 @@ use ureq::http::HeaderMap;
 
 use super::args::OrchestrateArgs;
 use super::branches::Specialist;
-use super::handover::instructions;
+use super::handover::{instructions, unknown_branch};
 use super::instructions::{FORM, initial_messages, system_prompt};
 use super::lineage::BranchTracker;
 use super::pantheon::{self, Pantheon};
@@ -20,7 +20,7 @@ use super::place::OrchestratePlace;
 use super::publish::publish;
 use super::report::{FinalReport, ending, missing_review};
 use super::resume::{self, Begun};
-use super::specialists::{MAX_REVIEWS, Specialists, Watcher};
+use super::specialists::{FinishedBranch, MAX_REVIEWS, Specialists, Watcher};
 use super::talk::{AT_QUESTION, GREETING, in_task};
 use super::tools::{self, ExecuteAgent, ReadArtifact};
 use crate::agent::conversation::{Conversation, HistoryMessage};
@@ -123,7 +123,7 @@ fn serve(
             talk.run(&mut place)?;
         }
         if place.task.is_empty() {
-            if talk.has_left {
+            if talk.has_left || user.borrow().is_person() {
                 return Ok(Outcome::said("nothing was asked for"));
             }
             return Err(InputError::Blank.into());
@@ -172,6 +172,10 @@ fn carry_out(place: &OrchestratePlace<'_>, answers: AnswerSource<'_>) -> Result<
         proof: None,
     };
     let run = AgentRun::start(context, setup, Some(&place.task))?;
+    let begun = place.settings.begun.as_ref();
+    if let Some(agent) = begun.and_then(|begun| begun.lineage.starting.as_ref()) {
+        run.warn(unknown_branch(agent));
+    }
     let (report, result) = {
         let orchestration = Orchestration {
             context,
@@ -279,8 +283,14 @@ impl Orchestration<'_, '_> {
         specialists.tell_change().map_err(Error::from)?;
         let settings = &self.place.settings;
         let begun = settings.begun.as_ref();
-        if begun.is_some_and(|begun| begun.publish_only) {
-            return self.check_passed(specialists);
+        if let Some(begun) = begun {
+            let lineage = specialists.lineage.borrow().clone();
+            if begun.publish_only || lineage.is_publishing() {
+                return self.check_passed(specialists);
+            }
+            if lineage.may_be_publishing() {
+                return Err(AgentError::MayBePublished.into());
+            }
         }
         let begun = begun.map(|_| take_up(specialists)).transpose()?;
         let brief = || Brief {
@@ -320,7 +330,8 @@ impl Orchestration<'_, '_> {
     /// Checks that a review has passed the work, which is then only published.
     fn check_passed(&self, specialists: &Specialists<'_>) -> Result<(), Error> {
         if let Some((reason, _)) = missing_review(specialists)? {
-            return Err(AgentError::NotReviewed(reason).into());
+            let limit = limit_hit(&specialists.lineage.borrow());
+            return Err(limit.unwrap_or(AgentError::NotReviewed(reason)).into());
         }
         let summary = "A review has passed the work of an earlier run, which is only published.";
         self.summary.replace(summary.to_owned());
@@ -393,7 +404,11 @@ impl Orchestration<'_, '_> {
             return Ok(None);
         };
         let prompt = publishing.prompt(&place.task, &place.settings.workspace_dir);
-        let input = json!({"agent": Specialist::ClaudeCode.name(), "prompt": prompt});
+        let mut input = json!({"agent": Specialist::ClaudeCode.name(), "prompt": prompt});
+        let lineage = specialists.lineage.borrow().clone();
+        if let (true, Some((agent, at))) = (lineage.is_publishing(), lineage.waiting()) {
+            input = json!({"agent": agent.name(), "branch_id": at.id});
+        }
         let used = self
             .run
             .own_step(Purpose::PUBLISH, (EXECUTE_AGENT, input), || {
@@ -406,10 +421,30 @@ impl Orchestration<'_, '_> {
     }
 }
 
-/// Waits for the agent that an earlier run has left at work; returns the description of that run for the model.
+/// The limit that work has hit if it is being published although no review has passed it.
+fn limit_hit(lineage: &BranchTracker) -> Option<AgentError> {
+    let kept = lineage.is_publishing().then_some(&lineage.kept)?;
+    if kept.iterations >= MAX_REVIEWS {
+        return Some(AgentError::IterationLimit(kept.iterations));
+    }
+    let late = kept.branches.iter().nth_back(1)?;
+    let agent = Specialist::named(&late.agent)?.name();
+    (late.id != kept.latest_branch_id).then(|| AgentError::BranchTimeout {
+        branch: late.id.clone(),
+        agent,
+        waited: late.seconds.0,
+    })
+}
+
+/// Waits for the agent that an earlier run has left at work, and continues from its branch; returns the description of
+/// that run for the model.
 fn take_up(specialists: &Specialists<'_>) -> Result<Value, Error> {
     let last = match specialists.take_up() {
-        Ok(finished) => finished.map(|it| json!({"branch_id": it.id, "response": it.response})),
+        Ok(None) => None,
+        Ok(Some(FinishedBranch { id, response, .. })) => {
+            specialists.go_on_from_last()?;
+            Some(json!({"branch_id": id, "response": response}))
+        }
         Err(ToolError::Failed(failure)) => Some(json!({"error": failure.to_string()})),
         Err(ToolError::Fatal(error)) => return Err(error.into()),
     };
@@ -465,5 +500,35 @@ fn status(result: &Result<(), Error>) -> OrchestrationStatus {
         Exit::PublishFailed => OrchestrationStatus::PublishFailed,
         Exit::Interrupted(_) | Exit::Stopped => OrchestrationStatus::Interrupted,
         _ => OrchestrationStatus::Failed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Specialist::{ClaudeCode, Codex};
+    use super::*;
+
+    #[test]
+    fn work_that_no_review_has_passed_is_published_at_a_limit() {
+        let mut lineage = BranchTracker::new("b0");
+        lineage.started("b1", "b0", ClaudeCode);
+        lineage.ended();
+        lineage.succeeded();
+        assert!(limit_hit(&lineage).is_none());
+        lineage.started("b2", "b1", Codex);
+        assert!(limit_hit(&lineage).is_none());
+        lineage.starting(ClaudeCode, true);
+        lineage.started("b3", "b1", ClaudeCode);
+        let timeout = limit_hit(&lineage).unwrap().to_string();
+        assert!(
+            timeout.starts_with("`codex` has not ended within"),
+            "{timeout}"
+        );
+        lineage.kept.iterations = MAX_REVIEWS;
+        let limit = limit_hit(&lineage);
+        assert!(matches!(
+            limit,
+            Some(AgentError::IterationLimit(MAX_REVIEWS))
+        ));
     }
 }

@@ -67,18 +67,16 @@ pub fn instructions(
     told.extend(lineage.working().map(|branch| {
             format!("On Pantheon branch `{branch}` an agent may still be at work: look at it before you go on.")
         }));
-    told.extend(lineage.kept.starting.iter().map(|agent| {
-        format!(
-            "`{agent}` may have been started on a further branch, whose id is not known: look at the project on the \
-             server before you go on."
-        )
-    }));
+    let starting = lineage.kept.starting.iter();
+    told.extend(starting.map(|agent| format!("{} before you go on.", unknown_branch(agent))));
     let resumes = matches!(
         status,
         OrchestrationStatus::Interrupted | OrchestrationStatus::Failed
     );
-    let is_waited_for = resumes && lineage.working().next().is_some();
+    let is_publishing = lineage.is_publishing() && status == OrchestrationStatus::PublishFailed;
+    let is_waited_for = is_publishing || resumes && lineage.working().next().is_some();
     let further = match status {
+        _ if is_publishing => Some(("wait for it", "--publish-only")),
         _ if is_waited_for => Some(("wait for it and go on", "--resume")),
         _ if resumes => Some(("go on", "--resume")),
         OrchestrationStatus::PublishFailed if !is_refused => Some(("publish it", "--publish-only")),
@@ -96,6 +94,13 @@ pub fn instructions(
         told.push(format!("To go on from `{latest}`, run"));
     }
     format!("{}:\n\n{}", told.join(" "), command(report, settings))
+}
+
+/// The warning about an agent that may have been started all the same.
+pub fn unknown_branch(agent: &str) -> String {
+    format!(
+        "`{agent}` may have been started on a further branch, whose id is not known: look at the project on the server"
+    )
 }
 
 /// The shell command that continues from the last branch that succeeded.
@@ -161,7 +166,7 @@ mod tests {
         let mut lineage = BranchTracker::new("b0");
         lineage.started("b7", "b0", Specialist::Codex);
         lineage.ended();
-        lineage.succeeded(Specialist::Codex);
+        lineage.succeeded();
         if let Some(working) = working {
             lineage.started(working, "b7", Specialist::Codex);
         }

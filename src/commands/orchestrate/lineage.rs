@@ -39,10 +39,7 @@ impl BranchTracker {
     /// Creates a tracker for work that an earlier run has begun.
     pub fn resumed(kept: Lineage) -> Self {
         Self {
-            kept: Lineage {
-                starting: None,
-                ..kept
-            },
+            kept,
             left: Vec::new(),
         }
     }
@@ -57,6 +54,23 @@ impl BranchTracker {
         let mut records = self.kept.branches.iter();
         let record = records.find(|record| record.id == self.latest())?;
         Some((Specialist::named(&record.agent)?, &record.id))
+    }
+
+    /// The agent that is being waited for, and the record of its branch.
+    pub fn waiting(&self) -> Option<(Specialist, &BranchRecord)> {
+        let last = self.kept.branches.last();
+        let last = last.filter(|last| self.kept.waiting_for.as_ref() == Some(&last.id))?;
+        Some((Specialist::named(&last.agent)?, last))
+    }
+
+    /// Returns `true` if the agent that is being waited for publishes the work.
+    pub fn is_publishing(&self) -> bool {
+        self.kept.publishes && self.waiting().is_some()
+    }
+
+    /// Returns `true` if an agent that publishes the work may have been started on a branch that is not known.
+    pub fn may_be_publishing(&self) -> bool {
+        self.kept.publishes && self.kept.starting.is_some()
     }
 
     /// Checks that a branch may be cloned; a blank id means the one that may.
@@ -82,6 +96,12 @@ impl BranchTracker {
     pub fn has(&self, branch: &str) -> bool {
         let mut records = self.kept.branches.iter();
         self.kept.start_branch_id == branch || records.any(|record| record.id == branch)
+    }
+
+    /// Records that an agent is being started, which may publish the work.
+    pub fn starting(&mut self, agent: Specialist, publishes: bool) {
+        self.kept.starting = Some(agent.name().to_owned());
+        self.kept.publishes = publishes;
     }
 
     /// Records that an agent was started on a new branch and is being waited for.
@@ -113,11 +133,11 @@ impl BranchTracker {
 
     /// Records that the last agent started has succeeded, so that the work continues from its branch. If the agent is
     /// the reviewer, this counts as a review.
-    pub fn succeeded(&mut self, agent: Specialist) {
+    pub fn succeeded(&mut self) {
         if let Some(last) = self.kept.branches.last() {
             self.kept.latest_branch_id.clone_from(&last.id);
+            self.kept.iterations += u32::from(last.agent == Specialist::Codex.name());
         }
-        self.kept.iterations += u32::from(agent == Specialist::Codex);
     }
 
     /// Records the verdict of a review on this branch; returns `true` if it is new.
@@ -156,7 +176,7 @@ mod tests {
             tracker.seen("running", Duration::from_secs(3));
             tracker.ended();
             if succeeds {
-                tracker.succeeded(agent);
+                tracker.succeeded();
             }
             assert_eq!(tracker.kept.waiting_for, None);
             assert_eq!(
@@ -192,7 +212,7 @@ mod tests {
         for (id, succeeds) in [("b1", true), ("b2", true), ("b3", false)] {
             tracker.started(id, "", ClaudeCode);
             if succeeds {
-                tracker.succeeded(ClaudeCode);
+                tracker.succeeded();
             }
         }
         for may_be in ["b2", "", " ", " b2\n"] {

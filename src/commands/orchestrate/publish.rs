@@ -110,15 +110,21 @@ fn is_hash(value: &str) -> bool {
     (7..=40).contains(&value.len()) && value.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Has the work published from the last branch that succeeded, and continues from the new branch. Returns the agent's
-/// report.
+/// Has the work published from the last branch that succeeded, or waits for the agent that an earlier run has left
+/// publishing it, and continues from the new branch. Returns the agent's report.
 ///
 /// # Errors
 /// Failed if the agent does not publish the work, does not say where, or exceeds its time limit. Fatal for anything
 /// else that ends the work, such as a signal.
 pub fn publish(specialists: &Specialists<'_>, prompt: &str) -> Result<ToolOutput, ToolError> {
     const AGENT: Specialist = Specialist::ClaudeCode;
-    let FinishedBranch { id, response, .. } = match specialists.run(AGENT, prompt) {
+    let is_publishing = specialists.lineage.borrow().is_publishing();
+    let begun = is_publishing.then(|| specialists.take_up()).transpose();
+    let finished = begun.and_then(|begun| match begun.flatten() {
+        Some(finished) => Ok(finished),
+        None => specialists.run(AGENT, prompt, true),
+    });
+    let FinishedBranch { id, response, .. } = match finished {
         Err(ToolError::Fatal(error @ AgentError::BranchTimeout { .. })) => {
             return Err(error.to_string().into());
         }
@@ -126,7 +132,7 @@ pub fn publish(specialists: &Specialists<'_>, prompt: &str) -> Result<ToolOutput
     };
     let checked = check_report(&response);
     checked.map_err(|problem| format!("{problem}, on branch `{id}`"))?;
-    specialists.go_on_from_last(AGENT)?;
+    specialists.go_on_from_last()?;
     Ok(ToolOutput::said(response))
 }
 

@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
 use super::args::OrchestrateArgs;
+use crate::record::branches::Lineage;
 use crate::record::orchestration::{
     BegunWork, OrchestrationRecord, OrchestrationSettings, OrchestrationStatus,
 };
@@ -58,6 +59,7 @@ pub fn begun(context: &Context<'_>, arguments: &OrchestrateArgs) -> Result<Optio
         return Err(NotReady::of(StillRunning(folder.to_owned())).into());
     }
     let ended: Option<RunRecord> = json(folder, RESULT);
+    let is_killed = ended.is_none();
     match ended.and_then(|ended| ended.orchestration) {
         Some(report) if publish_only && report.publish_report.is_some() => {
             return Ok(Some(Begun::Published(Box::new(report))));
@@ -69,11 +71,23 @@ pub fn begun(context: &Context<'_>, arguments: &OrchestrateArgs) -> Result<Optio
     }
     let (task, settings, _) = recorded(&recording)?;
     let none = || RecordingProblem::NoOrchestration(folder.to_owned());
-    let lineage = json(folder, LINEAGE).ok_or_else(none)?;
+    let mut lineage: Lineage = json(folder, LINEAGE).ok_or_else(none)?;
+    if let (true, None, Some(last)) = (
+        is_killed && lineage.publishes,
+        &lineage.starting,
+        lineage.branches.last(),
+    ) {
+        // The report of the agent that publishes may be lost, so the agent is waited for again.
+        lineage.latest_branch_id.clone_from(&last.parent);
+        lineage.waiting_for = Some(last.id.clone());
+    }
+    let is_publishing = lineage.publishes && lineage.waiting_for.is_some();
     let arguments = OrchestrateArgs {
         parent_branch_id: Uuid::parse_str(&settings.parent_branch_id).ok(),
         project_name: Some(settings.project_name),
-        no_publish: !publish_only && (arguments.no_publish || !settings.publishes),
+        no_publish: !publish_only
+            && !is_publishing
+            && (arguments.no_publish || !settings.publishes),
         ..arguments.clone()
     };
     let work = BegunWork {

@@ -100,26 +100,33 @@ impl Specialists<'_> {
     ) -> Result<FinishedBranch, ToolError> {
         let checked = self.lineage.borrow().check_parent(parent);
         checked.map_err(ToolError::Failed)?;
-        let finished = self.run(agent, prompt)?;
-        self.go_on_from_last(agent)?;
+        let finished = self.run(agent, prompt, false)?;
+        self.go_on_from_last()?;
         Ok(finished)
     }
 
-    /// Has an agent work on a clone of the last branch that succeeded. The work does not continue from the clone.
+    /// Has an agent work on, or publish, a clone of the last branch that succeeded. The work does not continue from the
+    /// clone.
     ///
     /// # Errors
     /// Failed if no agent is known to have started, the agent has failed, or the server does not report its state.
     /// Fatal if the agent exceeds its time limit, or a signal arrives. An agent that is not known to have ended is
     /// still recorded as waited for.
-    pub fn run(&self, agent: Specialist, prompt: &str) -> Result<FinishedBranch, ToolError> {
+    pub fn run(
+        &self,
+        agent: Specialist,
+        prompt: &str,
+        publishes: bool,
+    ) -> Result<FinishedBranch, ToolError> {
         let parent = self.lineage.borrow().latest().to_owned();
         let before = self.before(&parent)?;
         // Recorded before the call, so that a kill does not hide an agent that may have started.
-        self.lineage.borrow_mut().kept.starting = Some(agent.name().to_owned());
+        self.lineage.borrow_mut().starting(agent, publishes);
         self.tell_change()?;
         let started = self.branches.start(agent, prompt, &parent, self.project);
         if !matches!(started, Err(ToolError::Fatal(_))) {
-            self.lineage.borrow_mut().kept.starting = None;
+            let kept = &mut self.lineage.borrow_mut().kept;
+            (kept.starting, kept.publishes) = (None, false);
         }
         let id = started?;
         let began = self.clock.elapsed();
@@ -130,28 +137,26 @@ impl Specialists<'_> {
             return Err(failed("no_new_branch", message, MAY_BE_AT_WORK));
         }
         self.lineage.borrow_mut().started(&id, &parent, agent);
+        self.lineage.borrow_mut().kept.publishes = publishes;
         self.tell_change()?;
         self.told(self.wait_for(&id, agent, began, before.as_ref()))
     }
 
-    /// Waits for the agent that an earlier run has left at work, if there is one, and continues from its branch.
+    /// Waits for the agent that an earlier run has left at work, if there is one. The work does not continue from its
+    /// branch.
     ///
     /// # Errors
     /// Same as [`run`](Self::run).
     pub fn take_up(&self) -> Result<Option<FinishedBranch>, ToolError> {
         let lineage = self.lineage.borrow();
-        let last = lineage.kept.branches.last();
-        let waiting = last.filter(|last| lineage.kept.waiting_for.as_ref() == Some(&last.id));
-        let Some((last, agent)) =
-            waiting.and_then(|last| Some((last.clone(), Specialist::named(&last.agent)?)))
-        else {
+        let waiting = lineage.waiting();
+        let Some((agent, last)) = waiting.map(|(agent, last)| (agent, last.clone())) else {
             return Ok(None);
         };
         drop(lineage);
         let before = self.before(&last.parent)?;
         let began = self.clock.elapsed();
         let finished = self.told(self.wait_for(&last.id, agent, began, before.as_ref()))?;
-        self.go_on_from_last(agent)?;
         Ok(Some(finished))
     }
 
@@ -173,8 +178,8 @@ impl Specialists<'_> {
     ///
     /// # Errors
     /// Fails if the change cannot be saved.
-    pub fn go_on_from_last(&self, agent: Specialist) -> Result<(), AgentError> {
-        self.lineage.borrow_mut().succeeded(agent);
+    pub fn go_on_from_last(&self) -> Result<(), AgentError> {
+        self.lineage.borrow_mut().succeeded();
         self.tell_change()
     }
 
@@ -259,6 +264,7 @@ impl Specialists<'_> {
                 waited,
                 review: (self.lineage.borrow().kept.iterations + 1).min(MAX_REVIEWS),
                 reviews: MAX_REVIEWS,
+                publishes: self.lineage.borrow().kept.publishes,
                 total: self.clock.elapsed().saturating_sub(self.started),
             });
             delay = delay.min(longest);

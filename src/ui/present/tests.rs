@@ -42,6 +42,7 @@ fn waiting(branch: &str, status: &str) -> Event {
         waited: Duration::ZERO,
         review: 3,
         reviews: 8,
+        publishes: false,
         total: Duration::from_secs(3_700),
     }
 }

@@ -171,6 +171,7 @@ fn of_branch(text: &str) -> [Event; 3] {
             waited: Duration::ZERO,
             review: 3,
             reviews: 8,
+            publishes: false,
             total: Duration::from_secs(3_700),
         },
         Event::BranchEnded {
