@@ -211,13 +211,14 @@ fn shorter(larger: Option<&str>) -> String {
 }
 
 /// The hint for a call that may exceed the budget.
-fn more_money(over: &OverBudget) -> &'static str {
+fn more_money(over: &OverBudget) -> String {
     match over {
-        OverBudget::Unpriced { .. } => {
-            "give the model that answers an entry with a `price` in `agent-config/models.json`; `--resume` goes \
-             on with the session"
+        OverBudget::Unpriced { table, .. } => format!(
+            "give the model that answers an entry with a `price` in `{table}`; `--resume` goes on with the session"
+        ),
+        OverBudget::TooLittle { .. } => {
+            "raise `--max-cost`; `--resume` goes on with the session".to_owned()
         }
-        OverBudget::TooLittle { .. } => "raise `--max-cost`; `--resume` goes on with the session",
     }
 }
 

@@ -202,9 +202,14 @@ pub enum OverBudget {
         "the next call may cost more than is left: `{asked}` was answered by `{served}`, whose price is not known"
     )]
     #[diagnostic(help(
-        "give the model that answers an entry with a `price` in `agent-config/models.json`, or ask another, and run again"
+        "give the model that answers an entry with a `price` in `{table}`, or ask another, and run again"
     ))]
-    Unpriced { asked: String, served: String },
+    Unpriced {
+        asked: String,
+        served: String,
+        /// The file with the entry.
+        table: String,
+    },
 }
 
 impl OverBudget {

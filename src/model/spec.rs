@@ -72,6 +72,9 @@ pub struct ModelSpec {
     pub keep_alive: Option<Value>,
     /// The origin of the entry.
     pub origin: Origin,
+    /// The path of the file with its entry, as shown in messages; `None` if no file has one.
+    #[serde(skip)]
+    pub file: Option<String>,
 }
 
 impl ModelSpec {

@@ -98,6 +98,13 @@ fn check(spec: &ModelSpec) -> Result<(), String> {
     }
 }
 
+impl ModelSpec {
+    /// The path of the file that its entry must be in to count, as shown in messages.
+    pub fn table(&self) -> &str {
+        self.file.as_deref().unwrap_or(ModelTable::FILE)
+    }
+}
+
 impl ModelTable {
     /// The path of the project's table, relative to the project's root.
     pub const FILE: &str = "agent-config/models.json";
@@ -110,7 +117,7 @@ impl ModelTable {
         let mut table = Self::default();
         for (place, json) in [(Place::BuiltIn, BUILT_IN), (Place::Home, CHAT_MODELS)] {
             // A test checks that they contain no mistakes.
-            let _ = table.merge(place, json, NaiveDate::MIN);
+            let _ = table.merge((place, None), json, NaiveDate::MIN);
         }
         for spec in &mut table.models {
             spec.origin = Origin::BuiltIn;
@@ -130,8 +137,9 @@ impl ModelTable {
         let mut table = Self::built_in();
         for file in files {
             table.is_plans |= file.place == Place::Plan;
+            let from = (file.place, Some(file.path));
             let merged =
-                positions::text(file.content).and_then(|json| table.merge(file.place, json, today));
+                positions::text(file.content).and_then(|json| table.merge(from, json, today));
             merged.map_err(|mistake| TableProblem {
                 file: file.path.to_owned(),
                 mistake,
@@ -158,12 +166,17 @@ impl ModelTable {
     }
 
     /// Merges the content of a file into the table; its entries and rules override earlier ones.
-    fn merge(&mut self, place: Place, json: &str, today: NaiveDate) -> Result<(), Misplaced> {
+    fn merge(
+        &mut self,
+        from: (Place, Option<&str>),
+        json: &str,
+        today: NaiveDate,
+    ) -> Result<(), Misplaced> {
         let at = Positions(json);
         let file: File<'_> = at.object(json)?;
         for (name, entry) in &file.models.0 {
             let read: ModelEntry = at.object(entry.get())?;
-            self.add(place, name, read, today)
+            self.add(from, name, read, today)
                 .map_err(|reason| at.problem(entry.get(), reason))?;
         }
         // A fallback may be defined after the entry that names it.
@@ -177,7 +190,7 @@ impl ModelTable {
         let read: Rules<'_> = at.object(rules.get())?;
         if let Some(rule) = read.default {
             self.defaults
-                .insert(place, self.rule(&at, rule.get(), true)?);
+                .insert(from.0, self.rule(&at, rule.get(), true)?);
         }
         let by_task = read.by_task_type.map_or("{}", RawValue::get);
         let (rules, unknown) = at.fields(by_task, TaskType::ALL.map(|(word, _)| word))?;
@@ -220,12 +233,17 @@ impl ModelTable {
         Some(&found.name)
     }
 
-    /// The price, as of `today`, of the model that the vendor calls `id`, or of the model of which `id` is a version.
-    pub fn price_of(&self, provider: Provider, id: &str, today: NaiveDate) -> Option<Price> {
+    /// The entry of the model that the vendor calls `id`, or of the model of which `id` is a version.
+    pub fn entry_of(&self, provider: Provider, id: &str) -> Option<&ModelSpec> {
         let is_it = |spec: &&ModelSpec| {
             spec.provider == provider && !spec.has_own_price() && served::is_same(&spec.id, id)
         };
-        if let Some(spec) = self.models.iter().find(is_it) {
+        self.models.iter().find(is_it)
+    }
+
+    /// The price, as of `today`, of the model that the vendor calls `id`, or of the model of which `id` is a version.
+    pub fn price_of(&self, provider: Provider, id: &str, today: NaiveDate) -> Option<Price> {
+        if let Some(spec) = self.entry_of(provider, id) {
             return spec.price;
         }
         let json = catalogue::matching(id)?.entry.as_ref()?.get();
@@ -321,7 +339,7 @@ impl ModelTable {
 
     fn add(
         &mut self,
-        place: Place,
+        (place, file): (Place, Option<&str>),
         name: &str,
         entry: ModelEntry,
         today: NaiveDate,
@@ -357,8 +375,10 @@ impl ModelTable {
         };
         entry.write_to(&mut spec, place, today);
         check(&spec)?;
+        let is_same = known.is_some_and(|at| spec == self.models[at]);
+        spec.file = file.map(str::to_owned);
         match known {
-            Some(at) if spec == self.models[at] => {}
+            Some(_) if is_same => {}
             Some(at) => {
                 if built_in.is_some() {
                     spec.origin = Origin::Overridden;

@@ -10,7 +10,7 @@ use crate::model::estimate::{self, Fit, LARGEST};
 use crate::model::price::Usd;
 use crate::model::prompt::{Inputs, Prompt};
 use crate::model::tokens::Size;
-use crate::model::{ModelSpec, Purpose};
+use crate::model::{ModelSpec, Provider, Purpose};
 use crate::project::home::FRUGAL;
 use crate::project::rollup::{self, RollupFile, RollupState};
 use crate::sys::numbers::{grouped, percent};
@@ -74,9 +74,9 @@ pub enum SendingProblem {
     #[error("`--max-cost` cannot be enforced: the price of `{model}` is not known")]
     #[diagnostic(
         code("/budget"),
-        help("give `{model}` a `price` in `agent-config/models.json`; a local one costs 0")
+        help("give `{model}` a `price` in {table}; a local one costs 0")
     )]
-    NoPrice { model: String },
+    NoPrice { model: String, table: String },
 }
 
 /// Describes the files of the rollup that differ from the disk.
@@ -155,8 +155,12 @@ pub fn examine(
 /// Returns a problem if a cost limit is set but the model has no price.
 pub fn without_price(choice: &ModelChoice, spec: &ModelSpec) -> Option<SendingProblem> {
     let unkept = choice.max_cost.is_some() && spec.price.is_none();
+    // A deployment that the environment names has no entry yet, and is asked by its entry only if that is named.
+    let is_variables = spec.provider == Provider::Azure && spec.file.is_none();
+    let named = is_variables.then_some(", and name it by `--model`");
     unkept.then(|| SendingProblem::NoPrice {
         model: spec.name.clone(),
+        table: format!("`{}`{}", spec.table(), named.unwrap_or_default()),
     })
 }
 

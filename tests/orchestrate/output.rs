@@ -88,10 +88,11 @@ fn table(orchestra: &OrchestraProject, price: &str) -> String {
 #[test]
 fn a_budget_needs_a_price_and_is_kept() {
     let orchestra = OrchestraProject::clean();
-    let run = orchestra
-        .run(&["--max-cost", "1"])
-        .exits(3)
-        .says(&["price", "hint: "]);
+    let run = orchestra.run(&["--max-cost", "1"]).exits(3).says(&[
+        "price",
+        "hint: ",
+        "and name it by `--model`",
+    ]);
     assert!(run.folder.is_empty() && orchestra.azure.requests().is_empty());
     for (dollars, code) in [("100", 0), ("0.000001", 3), ("40", 1)] {
         // A reply that costs fifty dollars.

@@ -301,6 +301,7 @@ fn over_budgets() -> [OverBudget; 3] {
         OverBudget::Unpriced {
             asked: s("gpt-5"),
             served: s("gpt-5-mini"),
+            table: s("agent-config/models.json"),
         },
     ]
 }
@@ -1084,7 +1085,10 @@ fn readiness_of_models(told: &mut Told) {
     }));
     told.problem(SendingProblem::Stale(s("`a` has changed")));
     told.problem(SendingProblem::NoFiles);
-    told.problem(SendingProblem::NoPrice { model: s("a") });
+    told.problem(SendingProblem::NoPrice {
+        model: s("a"),
+        table: s("`agent-config/models.json`"),
+    });
     told.problem(SendingProblem::TooExpensive {
         calls: "a report by parts",
         limit: Usd::ZERO,

@@ -13,11 +13,14 @@ fn problem(json: &str) -> String {
     ModelTable::parse(json, today()).unwrap_err().to_string()
 }
 
+/// The path of the table in the home directory.
+const HOMES: &str = "/home/x/.agent/models.json";
+
 /// The table with this file in the home directory.
 fn homes(home: &str) -> Result<ModelTable, TableProblem> {
     let home = TableFile {
         place: Place::Home,
-        path: "/home/x/.agent/models.json",
+        path: HOMES,
         content: home.as_bytes(),
     };
     ModelTable::read([home], today())
@@ -200,7 +203,7 @@ fn rules_say_who_is_asked_for_what() {
 #[test]
 fn a_mistake_is_told_with_its_place() {
     for (json, expected) in [
-        ("", "line 1, column 1: EOF"),
+        ("", "line 1, column 1: EOF while parsing a value"),
         (
             "{\n  \"models\": [\n}",
             "line 2, column 12: invalid type: sequence",
@@ -417,6 +420,9 @@ fn an_own_file_changes_adds_and_chooses() {
     assert_eq!(sonnet.context_window, Some(1_000_000));
     let mine = table.named("mine").unwrap();
     assert_eq!((&*mine.id, mine.base_url_from), ("claude-x", Place::Home));
+    let tables =
+        ["mine", "claude-sonnet-5-5", "gpt-5"].map(|name| table.named(name).unwrap().table());
+    assert_eq!(tables, [HOMES, HOMES, ModelTable::FILE]);
     // The other files' defaults do not apply to the home directory's.
     assert_eq!(table.chosen(&Purpose::INITIAL).name, "gemini-2.5-pro");
 }
@@ -562,6 +568,7 @@ fn the_projects_entries_win_as_a_whole_and_change_the_built_in_ones_by_field() {
         base_url: Some("http://127.0.0.1:8080/v1".to_owned()),
         base_url_from: Place::Project,
         origin: Origin::Added,
+        file: Some(ModelTable::FILE.to_owned()),
         ..ModelSpec::new("a", Provider::OpenAi)
     };
     assert_eq!(table.for_task(TaskType::Planning), Ok(&a));

@@ -16,7 +16,8 @@ use crate::model::prompt::Prompt;
 use crate::model::served::is_same;
 use crate::model::tokens::Size;
 use crate::model::{
-    Answer, Model, ModelError, ModelSpec, Reply, Request, Spent, StepId, Tier, catalogue,
+    Answer, Model, ModelError, ModelSpec, ModelTable, Reply, Request, Spent, StepId, Tier,
+    catalogue,
 };
 use crate::record::event::Event;
 use crate::record::result::RunRecord;
@@ -253,8 +254,14 @@ impl Run<'_> {
     ) -> Result<Allowed, Error> {
         let served = self.served.get(&spec.name);
         if let (Some(_), Some(Served { name, price: None })) = (models.max_cost, served) {
-            let (asked, served) = (spec.name.clone(), name.clone());
-            return Err(OverBudget::Unpriced { asked, served }.into());
+            let models = self.context.models.as_ref().ok();
+            let entry = models.and_then(|table| table.entry_of(spec.provider, name));
+            let unpriced = OverBudget::Unpriced {
+                asked: spec.name.clone(),
+                served: name.clone(),
+                table: entry.map_or(ModelTable::FILE, ModelSpec::table).to_owned(),
+            };
+            return Err(unpriced.into());
         }
         let expected = || expected_price(self.context, spec);
         let price = served.map_or_else(expected, |served| served.price);
