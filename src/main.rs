@@ -43,7 +43,10 @@ fn run(arguments: &[OsString], clock: SystemClock) -> Exit {
             Err(message) => refuse(message, Exit::LocalIo, arguments, &clock),
         },
         Err(message) if message.is_error => refuse(message, Exit::Usage, arguments, &clock),
-        Err(message) => say(&message.text, Exit::Done),
+        Err(message) => {
+            let columns = std::env::var("COLUMNS").ok();
+            say(&message.folded(columns.as_deref()), Exit::Done)
+        }
     }
 }
 

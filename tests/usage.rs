@@ -49,6 +49,27 @@ fn help_shows_every_flag_the_files_and_the_exit_codes() {
 }
 
 #[test]
+fn short_help_is_broken_at_words_where_there_is_little_room() {
+    let project = TestProject::new();
+    for arguments in [&["-h"][..], &["orchestrate", "-h"], &["chat", "-h"]] {
+        let mut command = project.command(arguments);
+        let help = command.env("COLUMNS", "60").output().unwrap().stdout;
+        let (help, whole) = (
+            String::from_utf8(help).unwrap(),
+            project.run(arguments).stdout,
+        );
+        let widest = help.lines().map(|line| line.chars().count()).max();
+        assert!(widest <= Some(60), "{help}");
+        assert!(
+            help.split_whitespace().eq(whole.split_whitespace()),
+            "{help}"
+        );
+    }
+    let wrong = project.run(&["dev", "--allow-host", "x"]).exits(2);
+    wrong.says(&["Usage: code-commit dev [OPTIONS]"]);
+}
+
+#[test]
 fn a_wrong_command_line_touches_nothing() {
     let server = ModelServer::start([]);
     let project = TestProject::new().with(&server);

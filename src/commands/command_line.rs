@@ -256,7 +256,12 @@ impl Cli {
             OutputFormat::Csv if !is_report => Err("`--output-format csv` is for `fleet report`"),
             _ => cli.sandbox().check(),
         };
-        checked.map_err(|reason| Self::command().error(ArgumentConflict, reason))?;
+        checked.map_err(|reason| {
+            let mut whole = Self::command();
+            whole.build();
+            let mut command = correction::innermost(&whole, arguments).clone();
+            command.error(ArgumentConflict, reason)
+        })?;
         Ok(cli)
     }
 

@@ -49,9 +49,12 @@ impl Positions<'_> {
                 line_start + error.column().saturating_sub(1)
             };
             let text = error.to_string();
-            let reason = text
-                .rsplit_once(" at line ")
-                .map_or(&*text, |(reason, _)| reason);
+            let reason = match text.rsplit_once(" at line ") {
+                _ if self.0.trim_ascii().is_empty() => "the file is empty",
+                _ if part.trim_ascii().is_empty() => "the line is blank",
+                Some((reason, _)) => reason,
+                None => &text,
+            };
             // The message may quote a value of any length.
             self.problem_at(self.offset(part) + offset, cut(reason, REASON_LIMIT))
         })

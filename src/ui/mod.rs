@@ -22,7 +22,7 @@ mod markdown;
 mod mirror;
 mod options;
 pub(crate) mod pager;
-mod paint;
+pub(crate) mod paint;
 pub(crate) mod present;
 mod spinner;
 mod stderr;

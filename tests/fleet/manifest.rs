@@ -208,7 +208,13 @@ fn a_check_tells_the_cost_and_what_is_not_ready_and_sends_nothing() {
     ]);
     let told = fleet.run(&["check", "tasks.jsonl"]).exits(3);
     let told = told.says(&["5 of 6 tasks are not ready"]);
-    for problem in ["b: not ready: ", "`build.sh`", "no-such", "`NOT_SET`"] {
+    for problem in [
+        "6 tasks: likely unknown, at most unknown",
+        "b: not ready: ",
+        "`build.sh`",
+        "no-such",
+        "`NOT_SET`",
+    ] {
         assert!(told.stdout.contains(problem), "{problem}: {}", told.stdout);
     }
     assert!(server.requests().is_empty() && !fleet.has("tasks.jsonl.lock"));

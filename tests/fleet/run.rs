@@ -225,6 +225,21 @@ fn nothing_is_done_of_an_empty_manifest() {
     fleet.tasks(&[]);
     let ran = run(&fleet, &[]).exits(0);
     assert!(ran.stdout.contains("no tasks; $0"), "{}", ran.stdout);
+    let checked = fleet.run(&["check", "tasks.jsonl"]).exits(0);
+    for run in [ran, checked] {
+        let told = "the manifest has no tasks";
+        assert!(run.stdout.contains(told), "{}", run.stdout);
+    }
+    let lines = format!("{}\n\n{}\n", change("a"), change("b"));
+    fs::write(fleet.path("tasks.jsonl"), lines).unwrap();
+    let blank = fleet.run(&["check", "tasks.jsonl"]).exits(3);
+    blank.says(&[
+        "tasks.jsonl` has mistakes",
+        "line 2, column 1: the line is blank",
+    ]);
+    let none = fleet.run(&["run", "tasks.jsonl", "--out", "out", "--jobs", "0"]);
+    let none = none.exits(2);
+    none.says(&["'0' for '--jobs <N>': write a whole number above 0"]);
 }
 
 /// Returns the amount spent and reserved after each line of the ledger.

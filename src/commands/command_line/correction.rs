@@ -1,6 +1,7 @@
 //! Explanations of mistakes in a command line: clap's own, the name that was meant, and a hint. Pure.
 
 use std::ffi::OsString;
+use std::io;
 
 use clap::error::ErrorKind::{InvalidSubcommand, UnknownArgument};
 use clap::error::{ContextKind, ContextValue};
@@ -9,9 +10,13 @@ use crate::commands::cli::inputs::as_message;
 use crate::commands::cli::values::PROGRAM;
 use crate::commands::error::CommandError;
 use crate::sys::text::{printable, without_ci_commands};
+use crate::ui::{columns, paint};
 
 /// The minimum similarity, from 0 to 1, for suggesting a name in place of a mistyped one.
 const NEAR: f64 = 0.6;
+
+/// The indentation of the continuation of a line of help, which goes deeper than the lines below a table's entry.
+const HANG: usize = 4;
 
 /// A message to print instead of running a command: help, the version, or an error.
 #[derive(Debug)]
@@ -30,6 +35,13 @@ impl CliMessage {
         let error = self.error.as_ref().map(ToString::to_string);
         let lines = error.unwrap_or_default();
         lines.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    /// The text, folded to the width of the terminal, or to this one, which `COLUMNS` gives.
+    pub fn folded(&self, columns: Option<&str>) -> String {
+        let given = columns.and_then(|columns| columns.parse().ok());
+        let columns = given.or_else(|| paint::columns(io::stdout()));
+        columns::folded(self.text.trim_end(), columns, HANG) + "\n"
     }
 
     /// Creates the message of a program that cannot start.
@@ -108,7 +120,7 @@ fn without_tips(rendered: &str, meant: Option<&str>) -> String {
 }
 
 /// Returns the innermost command given.
-fn innermost<'w>(whole: &'w clap::Command, arguments: &[OsString]) -> &'w clap::Command {
+pub(super) fn innermost<'w>(whole: &'w clap::Command, arguments: &[OsString]) -> &'w clap::Command {
     // The words after `help` are commands of the one that `help` belongs to.
     let is_named = |command: &&clap::Command| {
         let name = command.get_name();

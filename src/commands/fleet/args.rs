@@ -79,11 +79,11 @@ pub struct RunArgs {
     pub results: ResultArgs,
 
     /// Number of tasks at a time
-    #[arg(long, value_name = "N", default_value = "2")]
+    #[arg(long, value_name = "N", default_value = "2", value_parser = parse_count)]
     pub jobs: NonZeroUsize,
 
     /// Run the first N tasks before all others
-    #[arg(long, value_name = "N", requires = "stop_above")]
+    #[arg(long, value_name = "N", requires = "stop_above", value_parser = parse_count)]
     pub first: Option<NonZeroUsize>,
 
     /// Stop after them if more than this share of them fails
@@ -122,6 +122,12 @@ impl FleetCommand {
             Self::Policy { .. } => Vec::new(),
         }
     }
+}
+
+/// Parses a number of tasks.
+fn parse_count(text: &str) -> Result<NonZeroUsize, String> {
+    let wrong = |_| "write a whole number above 0, like `4`".to_owned();
+    text.parse().map_err(wrong)
 }
 
 /// Parses a percentage such as `20` or `20%`.

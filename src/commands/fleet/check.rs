@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::child::{Child, own_key, write_inputs};
 use super::clone::{Origin, Repositories};
 use super::error::FleetError;
-use super::manifest::{CheckWords, Manifest, Start, Task, Workflow};
+use super::manifest::{CheckWords, Manifest, NO_TASKS, Start, Task, Workflow};
 use super::pins::{self, TaskPin};
 use crate::commands::dev::place as dev;
 use crate::commands::plan::place as plan;
@@ -119,11 +119,11 @@ pub fn check(
         });
     }
     let count = rows.len();
-    let ready = || rows.iter().filter(|row| row.problem.is_none());
-    let problems = count - ready().count();
+    let problems = rows.iter().filter(|row| row.problem.is_some()).count();
+    // Unknown if the cost of any task is.
     let sum = Cost {
-        likely: ready().map(|row| row.cost.likely).sum(),
-        most: ready().map(|row| row.cost.most).sum(),
+        likely: rows.iter().map(|row| row.cost.likely).sum(),
+        most: rows.iter().map(|row| row.cost.most).sum(),
     };
     lines.push(format!("{}: {sum}", counted(count as u64, "task")));
     let json = json!({"schema": 1, "tasks": rows, "likely": sum.likely, "most": sum.most});
@@ -135,7 +135,10 @@ pub fn check(
             ..Failure::from(error)
         });
     }
-    let summary = "done: the tasks are ready; nothing was sent";
+    let summary = match count {
+        0 => NO_TASKS,
+        _ => "done: the tasks are ready; nothing was sent",
+    };
     Ok(Outcome::shown(text, json).with_summary(summary))
 }
 

@@ -40,6 +40,9 @@ const OWN_FLAGS: &str = "cc consistency consistency-check diff dry-run edit find
 const BEGINNING_FLAGS: &str =
     "allow-stale baseline context exclude if-changed include require-fresh";
 
+/// The summary where a manifest is empty.
+pub const NO_TASKS: &str = "done: the manifest has no tasks: there was nothing to do";
+
 /// Checks a command line; returns what is wrong with it.
 pub type CheckWords<'c> = &'c dyn Fn(&[OsString]) -> Result<(), String>;
 

@@ -17,7 +17,7 @@ use super::args::RunArgs;
 use super::child::Child;
 use super::error::FleetError;
 use super::ledger::{self, Accounts, Ledger};
-use super::manifest::{CheckWords, Manifest, Task};
+use super::manifest::{CheckWords, Manifest, NO_TASKS, Task};
 use super::pins;
 use super::policy::RETRIES;
 use super::table::Progress;
@@ -381,7 +381,10 @@ impl<'c> Campaign<'c> {
         let failed = self.failed(count);
         let error = Error::from(match (unpaid, self.arguments.results.max_cost) {
             _ if failed == 0 => {
-                let summary = format!("done: {count} of {count} tasks");
+                let summary = match count {
+                    0 => NO_TASKS.to_owned(),
+                    _ => format!("done: {count} of {count} tasks"),
+                };
                 return Ok(Outcome::shown(text, json).with_summary(summary));
             }
             (Some(index), Some(limit)) => FleetError::OverBudget {

@@ -203,7 +203,7 @@ fn rules_say_who_is_asked_for_what() {
 #[test]
 fn a_mistake_is_told_with_its_place() {
     for (json, expected) in [
-        ("", "line 1, column 1: EOF while parsing a value"),
+        ("", "line 1, column 1: the file is empty"),
         (
             "{\n  \"models\": [\n}",
             "line 2, column 12: invalid type: sequence",
@@ -430,7 +430,7 @@ fn an_own_file_changes_adds_and_chooses() {
 #[test]
 fn a_mistake_in_the_homes_table_is_told_with_its_place() {
     for (own, expected) in [
-        ("", "line 1, column 1: EOF while parsing a value"),
+        ("", "line 1, column 1: the file is empty"),
         ("[]", "line 1, column 1: an object is expected here"),
         (
             "{\"models\": {\"a\": {\"provider\": \"antropic\"}}}",

@@ -179,7 +179,7 @@ fn assert_mistaken(json: &str, expected: &str) {
 #[test]
 fn a_mistake_is_told_with_its_place_and_without_a_value() {
     for (json, expected) in [
-        ("", "line 1, column 1: EOF while parsing a value"),
+        ("", "line 1, column 1: the file is empty"),
         ("\"sekret\"", "line 1, column 1: an object is expected here"),
         ("{\n\"version\": 1,\n}", "line 3, column 1: trailing comma"),
         ("{}", "line 1, column 1: `version` is missing: it is 1"),

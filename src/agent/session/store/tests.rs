@@ -561,7 +561,7 @@ fn a_damaged_session_is_told_with_its_place() {
     let home = Home::new();
     let store = home.store();
     for (content, expected) in [
-        (String::new(), "line 1, column 1: EOF while parsing a value"),
+        (String::new(), "line 1, column 1: the file is empty"),
         (
             "[]".to_owned(),
             "line 1, column 1: an object is expected here",

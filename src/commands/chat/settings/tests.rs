@@ -31,7 +31,7 @@ fn a_file_sets_what_it_names_and_no_file_nothing() {
 fn a_mistake_is_told_with_its_place_and_what_is_expected() {
     let percent = "`compactThreshold` must be a whole number of per cent, from 60 to 90";
     for (json, (line, reason)) in [
-        ("", (1, "EOF while parsing a value".to_owned())),
+        ("", (1, "the file is empty".to_owned())),
         (
             "[]",
             (1, "an object is expected here, in `{` and `}`".to_owned()),

@@ -83,7 +83,7 @@ fn every_field_is_read() {
 fn a_mistake_is_told_with_its_place_and_what_is_expected() {
     let seconds = "`commandTimeout` must be a whole number of seconds, from 1 to 86400";
     for (json, expected) in [
-            ("", "line 1, column 1: EOF while parsing a value".to_owned()),
+            ("", "line 1, column 1: the file is empty".to_owned()),
             ("[]", "line 1, column 1: an object is expected here, in `{` and `}`".to_owned()),
             ("{\n  \"maxLoops\": }", "line 2, column 15: expected value".to_owned()),
             ("{\n  \"model\": \"a\",\n}", "line 3, column 1: trailing comma".to_owned()),

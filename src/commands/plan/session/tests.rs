@@ -322,7 +322,7 @@ fn a_damaged_session_is_told_with_its_place() {
     let home = Home::new();
     let no_status = EXAMPLE.replace(",\n  \"status\": \"active\"", "");
     for (content, expected) in [
-        (String::new(), "line 1, column 1: EOF while parsing"),
+        (String::new(), "line 1, column 1: the file is empty"),
         ("[]".to_owned(), "line 1, column 1: an object is expected"),
         (EXAMPLE[..60].to_owned(), "line 3, column "),
         (no_status, "line 5, column 1: missing field `status`"),

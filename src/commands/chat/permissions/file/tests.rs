@@ -158,7 +158,7 @@ fn assert_mistaken(content: &str, line: usize, said: &str) {
 #[test]
 fn a_mistake_is_told_by_its_place() {
     for (content, said) in [
-        ("", "EOF while parsing a value"),
+        ("", "the file is empty"),
         ("{", "EOF while parsing an object"),
         ("[]", "an object is expected here, in `{` and `}`"),
         ("{}", "missing field `version`"),
