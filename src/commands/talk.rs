@@ -8,8 +8,11 @@ pub(crate) mod question;
 pub(crate) mod slash;
 pub(crate) mod tally;
 
+use std::fmt;
 use std::path::Path;
 use std::time::Duration;
+
+use miette::Diagnostic;
 
 use self::menu::{chosen_model, chosen_session, table_menu};
 use self::slash::{Slash, SlashLine};
@@ -31,6 +34,26 @@ use crate::ui::tui::{CommandHint, Connection, Menu, Status, Submission};
 const AT_ONCE: Duration = Duration::from_secs(2);
 /// The hint for a user who has stopped the work.
 const INSTEAD: &str = "say what is to be done instead; Ctrl-C again ends";
+
+/// The last request has failed, in a conversation from a pipe or one that the user left at a question.
+#[derive(Debug, thiserror::Error)]
+#[error("the last request was not completed")]
+struct Unfinished {
+    /// The code of the request's error.
+    code: String,
+}
+
+impl Diagnostic for Unfinished {
+    fn code(&self) -> Option<Box<dyn fmt::Display + '_>> {
+        Some(Box::new(&self.code))
+    }
+
+    fn help(&self) -> Option<Box<dyn fmt::Display + '_>> {
+        Some(Box::new(
+            "its error is above; `--resume` goes on with the session",
+        ))
+    }
+}
 
 /// An agent that a user can talk to.
 pub trait Talker {
@@ -223,6 +246,8 @@ pub struct Talk<'t> {
     connection: Connection,
     /// True if the user has left by `/exit`, also at a question.
     pub has_left: bool,
+    /// The failure of the last request, if the exit code reports it.
+    unfinished: Option<Unfinished>,
 }
 
 impl<'t> Talk<'t> {
@@ -235,13 +260,15 @@ impl<'t> Talk<'t> {
             stopped: None,
             connection: Connection::default(),
             has_left: false,
+            unfinished: None,
         }
     }
 
     /// Runs until the user ends the conversation, or the agent has to be set up again.
     ///
     /// # Errors
-    /// Fails if the user ends it with Ctrl-C, or no input can be read.
+    /// Fails if the user ends it with Ctrl-C, or no input can be read; or if the last request has failed, and was piped in
+    /// or left at a question.
     pub fn run<T: Talker>(&mut self, agent: &mut T) -> Result<(), Failure> {
         self.remember_changes(agent);
         if agent.has_more_to_do()? {
@@ -259,7 +286,10 @@ impl<'t> Talk<'t> {
                 self.end(agent, done)?;
             }
         }
-        Ok(())
+        match self.unfinished.take() {
+            Some(unfinished) if !agent.is_over() => Err(unfinished.into()),
+            _ => Ok(()),
+        }
     }
 
     /// Executes a line. Returns the outcome to report if it was a request.
@@ -315,6 +345,13 @@ impl<'t> Talk<'t> {
         };
         let has_left = |failure: &Failure| AgentError::has_left(&failure.error);
         self.has_left = done.as_ref().is_err_and(has_left);
+        let is_reported = self.has_left || !self.user.borrow().is_person();
+        let failure = done.as_ref().err().filter(|_| is_reported);
+        self.unfinished = failure.map(|failure| {
+            let code = failure.error.code().map(|code| code.to_string());
+            let code = code.unwrap_or_default();
+            Unfinished { code }
+        });
         if agent.ended(self, done)? {
             self.stopped = Some(self.context.clock.elapsed());
             // Input typed ahead was not meant to run after an interruption.
@@ -473,11 +510,22 @@ pub fn say(context: &Context<'_>, user: &User, words: &str) {
 
 /// Returns the outcome of a conversation that the user has ended; `session` is `None` if the last session has no
 /// request.
-pub fn left(session: Option<String>) -> Outcome {
-    Outcome::said(session.map_or_else(
+///
+/// # Errors
+/// Fails if the conversation has failed.
+pub fn left(session: Option<String>, talked: Result<(), Failure>) -> Result<Outcome, Failure> {
+    let said = session.map_or_else(
         || "there is no session to go on with".to_owned(),
         |id| format!("session {id}: `--resume` goes on with it"),
-    ))
+    );
+    match talked {
+        Ok(()) => Ok(Outcome::said(said)),
+        Err(failure) if failure.error.is::<Unfinished>() => Err(Failure {
+            text: Some(said),
+            ..failure
+        }),
+        Err(failure) => Err(failure),
+    }
 }
 
 /// Returns the next non-blank line that the user types, or `None` at the end of input. `stopped` is the time of their

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::anthropic::{Reply, call, last_said, results, said, say, silence};
+use crate::support::anthropic::{Reply, call, error, last_said, results, said, say, silence};
 use crate::support::chat::{ChatProject, PERMISSIONS};
 use crate::support::terminal::Terminal;
 
@@ -36,6 +36,18 @@ fn requests_come_from_a_pipe_and_its_end_ends_the_talk() {
     let run = chat.typed(PLAIN, "").exits(0);
     assert_eq!(run.stdout, "there is no session to go on with\n");
     server.assert_clean();
+}
+
+#[test]
+fn the_exit_code_is_that_of_the_last_request() {
+    let refused = || error(400, "invalid_request_error", "not now");
+    for (replies, code) in [([say("One."), refused()], 4), ([refused(), say("Two.")], 0)] {
+        let (chat, _server) = ChatProject::scripted(replies);
+        let run = chat.typed(PLAIN, "one\ntwo\n").exits(code);
+        let told = "the last request was not completed";
+        assert_eq!(run.stderr.contains(told), code != 0, "{}", run.stderr);
+        assert!(run.stdout.contains("`--resume` goes on with it"));
+    }
 }
 
 #[test]

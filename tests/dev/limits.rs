@@ -223,6 +223,6 @@ fn however_quiet_it_is_a_person_hears_how_their_request_has_ended() {
     let (agent, _server) = AgentProject::scripted(&vec!["Hm.".to_owned(); 3]);
     agent
         .typed(&["--quiet"], "go\n")
-        .exits(0)
+        .exits(5)
         .says(&["was not understood", "hint:"]);
 }

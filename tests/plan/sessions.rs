@@ -362,8 +362,13 @@ fn a_request_that_is_under_way_is_not_compacted() {
     let refused = Answer::error(400, &json!({"error": "not now"}));
     let server = serving([said(tasks(&[("Look", "analyze")])), refused]);
     let plan = PlanProject::new(&server);
-    let run = plan.typed(&[], "Look around\n/compact\n").exits(0);
-    run.says(&["the request is not done", "`--resume` finishes it"]);
+    let run = plan.typed(&[], "Look around\n/compact\n").exits(4);
+    let run = run.says(&[
+        "the request is not done",
+        "`--resume` finishes it",
+        "the last request was not completed",
+    ]);
+    assert!(run.stdout.contains("`--resume` goes on with it"));
     assert_eq!(queries(&server), 2);
 }
 
@@ -452,6 +457,8 @@ fn a_request_that_is_refused_since_another_run_holds_the_project_leaves_no_sessi
     waiting.recv().unwrap();
     let first = plan.session()["id"].clone();
     plan.work("Make b.txt").exits(3).says(&["another run"]);
+    let typed = plan.typed(&[], "Make b.txt\n").exits(3);
+    typed.says(&["another run"]);
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(plan.sessions().len(), 1);

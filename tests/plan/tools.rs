@@ -276,7 +276,7 @@ fn at_the_terminal_the_user_says_yes() {
 fn however_quiet_it_is_a_question_is_shown_whole_and_a_command_is_no_answer_to_it() {
     let [planned, touched, ..] = touching();
     let (plan, server) = PlanProject::scripted(&[planned, touched]);
-    let run = plan.typed(&["--quiet"], "Make it\n/undo\n/exit\n").exits(0);
+    let run = plan.typed(&["--quiet"], "Make it\n/undo\n/exit\n").exits(1);
     let question = "The agent wants to run `touch made`. May it?\nyes/no> \n";
     assert_eq!(run.stderr.matches(question).count(), 2, "{}", run.stderr);
     assert!(!plan.project.path("made").exists());

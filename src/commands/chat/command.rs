@@ -196,10 +196,10 @@ fn by_lines(
             user.borrow_mut().send(first.to_owned().into());
         }
         let mut session = None;
-        talk_until_left(context, options, (&user, None), mode, |place| {
+        let talked = talk_until_left(context, options, (&user, None), mode, |place| {
             session = place.base.is_begun().then(|| place.id());
-        })?;
-        Ok(left(session))
+        });
+        left(session, talked)
     })
 }
 

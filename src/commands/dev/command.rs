@@ -118,8 +118,8 @@ fn serve<'c>(
     if !developer.place.has_more_to_do() {
         developer.recap();
     }
-    Talk::new(context, &user).run(&mut developer)?;
-    Ok(left(developer.standing().session))
+    let talked = Talk::new(context, &user).run(&mut developer);
+    left(developer.standing().session, talked)
 }
 
 /// The developer agent that a user talks to.

@@ -147,11 +147,11 @@ fn in_session(
         instructions::read(context.home(), root, context.redactor).map_err(NotReady::of)?;
     // A request that is refused, since another run holds the project, must leave no session: `--resume` would take it
     // for the last one.
-    let lock = options
-        .is_headless()
-        .then(|| recovery::take(context))
-        .transpose()?;
+    let is_locked = options.is_headless() || !is_resumed;
+    let lock = is_locked.then(|| recovery::take(context)).transpose()?;
     let kept = resumed.map_or_else(open, Ok)?;
+    // At the terminal, the project is locked only while a request is worked on.
+    let lock = lock.filter(|_| options.is_headless());
     let path = kept.session.borrow().chat_log();
     let chat = ChatLog::open(&path, context.clock, context.redactor, context.reporter)?;
     let mut context = context.with_reporter(&chat);
@@ -332,8 +332,8 @@ impl Worker<'_> {
             }
             (None, Some(_), _) if self.is_open()? => self.work_on(AnswerSource::Nowhere, None),
             (None, None, Some(user)) => {
-                Talk::new(self.context, user).run(self)?;
-                Ok(left(self.standing().session))
+                let talked = Talk::new(self.context, user).run(self);
+                left(self.standing().session, talked)
             }
             (None, _, _) => Err(CommandError::NothingAsked.into()),
         }
