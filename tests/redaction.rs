@@ -1,5 +1,7 @@
 //! Keys, which never leave the process, whatever the output.
 
+use std::fs;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
@@ -204,4 +206,89 @@ fn placeholders_in_the_environment_are_no_keys() {
         .run(&[])
         .exits(0);
     assert!(server.requests()[0].user().contains("x.is_none()"));
+}
+
+/// Replies that copy the mark for a secret do not replace the secret by it.
+#[test]
+fn a_mark_for_a_secret_is_not_written_in_its_place() {
+    let copied = "^^^src/main.rs\nlet key = \"[REDACTED]Zz\";\nlet other = 1;\n^^^end\n";
+    let moved = "^^^src/new.rs\nlet key = \"[REDACTED]Zz\";\n^^^end\n";
+    let named = "^^^src/[REDACTED]Zz.rs\n^^^end\n";
+    let server = ModelServer::gemini(&[copied, moved, named]);
+    let main = format!("let key = \"{GEMINI_KEY}\";\n");
+    let project = TestProject::new()
+        .with(&server)
+        .file("src/main.rs", &main)
+        .file(
+            "agent-config/codeRollup.txt",
+            format!("--- src/main.rs ---\n{main}"),
+        );
+    for path in ["src/main.rs", "src/new.rs", "src/[REDACTED]Zz.rs"] {
+        let run = project.run(&["--allow-secrets"]).exits(5);
+        run.says(&[&format!(
+            "line 1: `{path}`: `[REDACTED]Zz` stands for a secret in prompts and logs"
+        )]);
+    }
+    assert_eq!(project.read("src/main.rs"), main);
+    assert_eq!(fs::read_dir(project.path("src")).unwrap().count(), 1);
+}
+
+/// A project may have marks in its sources: those of other secrets, and those that were there before.
+#[test]
+fn marks_that_stand_for_no_secret_are_written() {
+    let reply =
+        "^^^src/main.rs\n// [REDACTED]Zz\nnew()\n^^^end\n^^^test.rs\n[REDACTED]ey\n^^^end\n";
+    let server = ModelServer::gemini(&[reply]);
+    let project = TestProject::new()
+        .with(&server)
+        .file("src/main.rs", "// [REDACTED]Zz\nold()\n")
+        .file(
+            "agent-config/codeRollup.txt",
+            "--- src/main.rs ---\n// [REDACTED]Zz\nold()\n",
+        );
+    let run = project.run(&[]).exits(0);
+    assert!(run.result()["attempts"][0]["redacted"].is_null());
+    project.run(&["undo"]).exits(0);
+    // Its record may be replayed, too.
+    project.run(&["--replay", &run.folder]).exits(0);
+    assert_eq!(project.read("test.rs"), "[REDACTED]ey\n");
+}
+
+/// The log of a reply lacks the secrets in it, so it is not applied from there; and nothing can be proven of it.
+#[test]
+fn a_reply_whose_record_lacks_a_secret_is_not_applied_again() {
+    const SECRET: &str = "dev-pass-1234-word";
+    let reply = format!("^^^src/main.rs\nconnect(\"{SECRET}\")\n^^^end\n");
+    let fixed = "^^^src/main.rs\nfixed()\n^^^end\n";
+    let server = ModelServer::gemini(&[&reply, &reply, &reply, &reply, &reply, fixed]);
+    let project = TestProject::new().with(&server);
+    let known = project.clone().variable("DB_PASSWORD", SECRET);
+    let run = known.run(&[]).exits(0);
+    assert!(known.read("src/main.rs").contains(SECRET));
+    assert_eq!(run.result()["attempts"][0]["redacted"], true);
+    known
+        .run(&["attest"])
+        .exits(1)
+        .says(&["initial-query-response.txt` lacks a secret that was redacted"]);
+    known.run(&["undo"]).exits(0);
+    let refused = ["`src/main.rs`: `[REDACTED]` stands for a secret in prompts and logs"];
+    known
+        .run(&["--replay", &run.folder])
+        .exits(5)
+        .says(&refused);
+
+    let known = known.build("grep fixed src/main.rs");
+    let run = known.run(&["--on-failure", "revert"]).exits(1);
+    // Where the secret is not known, either.
+    let unknown = TestProject::within(&known.path("."), ".")
+        .with(&server)
+        .build("grep fixed src/main.rs");
+    for flag in ["--resume", "--replay"] {
+        unknown.run(&[flag, &run.folder]).exits(5).says(&refused);
+        assert_eq!(unknown.read("src/main.rs"), "fn main() {}\n");
+    }
+    unknown
+        .run(&["--resume", &run.folder, "--reask", "1"])
+        .exits(0);
+    assert_eq!(unknown.read("src/main.rs"), "fixed()\n");
 }

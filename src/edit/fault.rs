@@ -168,6 +168,13 @@ pub enum FaultKind {
     #[error("`{}`: its `{pointer}` is protected, and must stay as it is", .path.escape_debug())]
     #[diagnostic(code("reply-rejected/path"))]
     Value { path: String, pointer: String },
+    /// A mark replaces a secret in the file.
+    #[error(
+        "`{}`: `{mark}` stands for a secret in prompts and logs, and is not written in its place",
+        .path.escape_debug()
+    )]
+    #[diagnostic(code("reply-rejected/incomplete-code"))]
+    Redacted { path: String, mark: String },
     /// A comment replaces code of the file.
     #[error(
         "`{}`: a comment on line {line} of the new text takes the place of {lost} lines of code: write them out",

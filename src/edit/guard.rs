@@ -1,8 +1,13 @@
 //! Compares the new text of a file with the old one; silent losses are faults. Pure.
 
+use std::collections::BTreeSet;
+
+use memchr::memmem;
+
 use super::form::{self, EditForm};
 use super::loss::{self, Elision};
 use super::{Allowances, FaultKind, ReplyFault};
+use crate::secret::MARK;
 
 /// Limits on what files may lose in a reply.
 #[derive(Debug, Clone, Default)]
@@ -13,6 +18,8 @@ pub struct LossGuard {
     pub query: String,
     /// Texts written before the reply; lines found in them are not lost.
     pub written: Vec<String>,
+    /// The marks that stand for secrets in what the model was shown, or in the record of its reply.
+    pub marks: BTreeSet<String>,
 }
 
 /// The losses found in a file.
@@ -57,6 +64,21 @@ impl LossGuard {
         let foreign = form::foreign(path, old, new);
         found.faults.extend(self.foreign(path, foreign));
         found
+    }
+
+    /// Returns the fault of a file that gets a mark for a secret, in its path or in the text that replaces `old`.
+    pub(super) fn mark(&self, path: &str, old: Option<&[u8]>, new: &str) -> Option<FaultKind> {
+        let count = |text: &[u8], mark: &str| memmem::find_iter(text, mark).count();
+        let is_new = |mark: &&String| match old {
+            None => path.contains(*mark) || new.contains(*mark),
+            Some(old) => count(new.as_bytes(), mark) > count(old, mark),
+        };
+        // All marks have the same beginning, and few texts have any.
+        let has_any =
+            path.contains(MARK) || memmem::find(new.as_bytes(), MARK.as_bytes()).is_some();
+        let mark = self.marks.iter().filter(|_| has_any).find(is_new)?.clone();
+        let path = path.to_owned();
+        Some(FaultKind::Redacted { path, mark })
     }
 
     /// Finds the faults of `put`, which takes the place of the lines `find` of the file at `path`.

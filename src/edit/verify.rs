@@ -358,9 +358,13 @@ impl PathPolicy {
                 }
                 let changes = comparison::silent_changes(&old, new).into_iter();
                 changes.for_each(&mut warn);
-                Some(String::from_utf8(old).unwrap_or_default())
+                Some(old)
             }
         };
+        if let Some(kind) = self.guard.mark(path, old.as_deref(), new) {
+            return Ok(Some(vec![edit.fault(kind)]));
+        }
+        let old = old.map(|old| String::from_utf8(old).unwrap_or_default());
         let others = edits.iter().filter_map(|other| match &other.kind {
             EditKind::Write(text) if other.path != *path => Some(text.as_str()),
             _ => None,

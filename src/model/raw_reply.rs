@@ -83,6 +83,7 @@ impl RawReply<'_> {
             return Err(ModelError::Empty { finish, spent });
         }
         Ok(Reply {
+            is_redacted: false,
             text: text.into(),
             // Some servers report a normal stop when the model waits for results.
             end: if has_calls { End::ToolCalls } else { end },

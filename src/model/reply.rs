@@ -39,6 +39,8 @@ pub struct Reply {
     pub finish: String,
     /// The usage of the call, and what answered it.
     pub spent: Spent,
+    /// True if it comes from a log, which lacks a secret that was redacted.
+    pub is_redacted: bool,
 }
 
 impl Reply {

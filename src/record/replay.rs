@@ -212,6 +212,8 @@ struct RecordedStep {
     tier: Option<Tier>,
     #[serde(default)]
     reply_format: ReplyFormat,
+    #[serde(rename = "redacted", default)]
+    is_redacted: bool,
 }
 
 impl RecordedStep {
@@ -258,6 +260,12 @@ impl ReplayModel {
         Self { recording, spec }
     }
 
+    /// Returns the records of a step, of which a killed run has several.
+    fn lines(&self, step: &StepId) -> impl Iterator<Item = &RecordedStep> {
+        let lines = self.recording.run.steps.iter();
+        lines.filter(move |line| line.id().as_ref() == Some(step))
+    }
+
     fn read_file(&self, step: &StepId, artifact: Artifact) -> Result<Option<Vec<u8>>, ModelError> {
         let path = self.recording.folder.join(run_files::name(step, artifact));
         let read = files::read(&path, Links::Refused, LARGEST).if_there();
@@ -293,9 +301,7 @@ impl ReplayModel {
 impl Model for ReplayModel {
     fn ask(&self, request: &Request<'_>, _listener: &dyn Listener) -> Result<Answer, ModelError> {
         if let Some(json) = self.read_file(&request.step, Artifact::ResponseJson)? {
-            let is_it = |step: &&RecordedStep| step.id().as_ref() == Some(&request.step);
-            let mut lines = self.recording.run.steps.iter().filter(is_it);
-            let tier = lines.find_map(|step| step.tier);
+            let tier = self.lines(&request.step).find_map(|line| line.tier);
             return Ok(Answer { json, tier });
         }
         let name = run_files::name(&request.step, Artifact::ResponseJson);
@@ -304,7 +310,10 @@ impl Model for ReplayModel {
     }
 
     fn read(&self, step: &StepId, answer: &[u8]) -> Result<Reply, ModelError> {
-        let reply = self.spec.provider.read_reply(answer);
+        let mut reply = self.spec.provider.read_reply(answer);
+        if let Ok(reply) = &mut reply {
+            reply.is_redacted = self.lines(step).any(|line| line.is_redacted);
+        }
         match (reply, self.recorded(step)?) {
             // The reply's own text happens to begin like an error.
             (Ok(reply), (text, Some(_))) if *reply.text == text => Ok(reply),

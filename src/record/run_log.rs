@@ -96,6 +96,7 @@ impl<'r> RunLog<'r> {
     /// Fails if the file cannot be written.
     pub fn query(&self, step: &StepId, prompt: &impl Display) -> Result<(), LogError> {
         self.write(step, Artifact::Query, |out| write!(out, "{prompt}"))
+            .map(drop)
     }
 
     /// Logs the vendor's answer as it arrived.
@@ -104,13 +105,14 @@ impl<'r> RunLog<'r> {
     /// Fails if the file cannot be written.
     pub fn answer(&self, step: &StepId, json: &[u8]) -> Result<(), LogError> {
         self.write(step, Artifact::ResponseJson, |out| out.write_all(json))
+            .map(drop)
     }
 
-    /// Logs the reply's text.
+    /// Logs the reply's text. Returns whether a secret in it was redacted.
     ///
     /// # Errors
     /// Fails if the file cannot be written.
-    pub fn reply(&self, step: &StepId, text: &str) -> Result<(), LogError> {
+    pub fn reply(&self, step: &StepId, text: &str) -> Result<bool, LogError> {
         self.write(step, Artifact::ResponseText, |out| {
             out.write_all(text.as_bytes())
         })
@@ -130,6 +132,7 @@ impl<'r> RunLog<'r> {
         self.write(step, Artifact::ResponseText, |out| {
             write!(out, "{error_line}{error}\nhint: {hint}\n")
         })
+        .map(drop)
     }
 
     /// Logs data of `bytes` bytes: immediately if it is short, otherwise on another thread.
@@ -197,6 +200,7 @@ impl<'r> RunLog<'r> {
             |folder, name| append_in(folder, name),
             |out| write!(out, "[{name}]\n{input}\n[result]\n{result}\n"),
         )
+        .map(drop)
     }
 
     /// The path for the output of the `nth` command that an agent runs in a step, counted from 1.
@@ -254,6 +258,7 @@ impl<'r> RunLog<'r> {
             out.into_inner()?;
             Ok(())
         })
+        .map(drop)
     }
 
     /// Writes `record` as the file `name`, replacing anything there.
@@ -286,7 +291,9 @@ impl<'r> RunLog<'r> {
     ) -> Result<(), LogError> {
         // The file is renamed into place, which replaces anything that a build may have put there.
         let written = self.folder.open().and_then(|folder| {
-            replace_in(&folder, &folder, name, |file| self.redacted(file, content))
+            replace_in(&folder, &folder, name, |file| {
+                self.redacted(file, content).map(drop)
+            })
         });
         written.map_err(failed(&self.folder.path().join(name)))
     }
@@ -304,12 +311,13 @@ impl<'r> RunLog<'r> {
         self.replace(IGNORE_FILE, |out| out.write_all(IGNORE_ALL))
     }
 
+    /// Writes a file of a step. Returns whether a secret was redacted.
     fn write(
         &self,
         step: &StepId,
         artifact: Artifact,
         content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-    ) -> Result<(), LogError> {
+    ) -> Result<bool, LogError> {
         self.write_to(&run_files::name(step, artifact), create, content)
     }
 
@@ -318,7 +326,7 @@ impl<'r> RunLog<'r> {
         name: &str,
         open: fn(&File, &str) -> io::Result<File>,
         content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-    ) -> Result<(), LogError> {
+    ) -> Result<bool, LogError> {
         let opened = self.folder.open().and_then(|folder| open(&folder, name));
         let written = opened.and_then(|file| self.redacted(file, content));
         written.map_err(failed(&self.folder.path().join(name)))
@@ -328,10 +336,10 @@ impl<'r> RunLog<'r> {
         &self,
         file: impl Write,
         content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-    ) -> io::Result<()> {
+    ) -> io::Result<bool> {
         let mut out = self.redactor.writer(BufWriter::new(file));
         content(&mut out)?;
-        out.finish().map(drop)
+        Ok(out.finish_found()?.1)
     }
 }
 

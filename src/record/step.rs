@@ -136,6 +136,9 @@ pub struct Step {
     /// True if the reply's edits were already on disk.
     #[serde(rename = "on_disk", default, skip_serializing_if = "is_default")]
     pub is_on_disk: bool,
+    /// True if a secret in the reply was redacted, which the log therefore lacks.
+    #[serde(rename = "redacted", default, skip_serializing_if = "is_default")]
+    pub is_redacted: bool,
     /// The reason that the reply was not applied, with all of its mistakes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rejected: Option<String>,

@@ -4,4 +4,6 @@ pub mod credentials;
 pub(crate) mod escapes;
 mod redactor;
 
-pub use redactor::{ApiKey, KeyProblem, RedactingWriter, Redactor, SHORTEST_KEY, SecretKind, bare};
+pub use redactor::{
+    ApiKey, KeyProblem, MARK, RedactingWriter, Redactor, SHORTEST_KEY, SecretKind, bare,
+};

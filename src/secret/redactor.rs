@@ -5,6 +5,7 @@
 //! and in a complete text even if escape sequences split the key.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io::{self, Write};
 use std::ops::Range;
@@ -15,6 +16,9 @@ use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use serde_json::Value;
 
 use super::escapes::SeenText;
+
+/// The beginning of the marks that take the place of secrets.
+pub const MARK: &str = "[REDACTED]";
 
 /// A vendor's API key: one line of visible ASCII. Its `Debug` and `Display` show at most the last two characters.
 #[derive(Clone, PartialEq, Eq)]
@@ -234,6 +238,11 @@ impl Redactor {
             kinds,
             longest,
         }
+    }
+
+    /// Returns the marks that take the place of the keys, without duplicates.
+    pub fn marks(&self) -> BTreeSet<String> {
+        self.replacements.iter().cloned().collect()
     }
 
     /// Returns the length of the longest suffix of `bytes` that could become a key, or a longer one, with more bytes.
@@ -462,7 +471,7 @@ impl<W: Write> Write for RedactingWriter<'_, W> {
 fn replacement(key: &str) -> String {
     let last = key.char_indices().nth_back(1);
     let tail = last.map_or(key, |(at, _)| &key[at..]);
-    format!("[REDACTED]{tail}")
+    format!("{MARK}{tail}")
 }
 
 /// Returns the ways in which a key is commonly written: raw, JSON-escaped, percent-encoded, base64 and base64url

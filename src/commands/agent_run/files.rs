@@ -83,6 +83,7 @@ impl AgentRun<'_> {
             allowances: self.setup.changes.unwrap_or_default(),
             query: asked.join("\n"),
             written: written.collect(),
+            marks: self.context.redactor.marks(),
         }
     }
 

@@ -1,5 +1,6 @@
 //! The requests of a commit for edits: asks again for a rejected reply, and adds the files that a reply asks for.
 
+use std::collections::BTreeSet;
 use std::mem;
 
 use crate::commands::cli::replies::ReplyArgs;
@@ -19,6 +20,7 @@ use crate::run::context::Context;
 use crate::run::error::DoesNotFit;
 use crate::run::resumption::ResumedTree;
 use crate::run::selection::Models;
+use crate::secret::MARK;
 use crate::sys::error::Error;
 
 /// Asks for edits, and verifies them.
@@ -60,7 +62,6 @@ impl Asking<'_> {
             if let Some(rejection) = &rejected {
                 prompt = prompt.after_rejection(&rejection.to_string());
             }
-            let guard = self.guard(step, query);
             let answering = &models.of(&Purpose::CONTEXT).spec;
             let room = self.code.as_ref().map(|_| room(&prompt, answering));
             let is_applied = self.resumed.applied(step).is_some();
@@ -75,6 +76,7 @@ impl Asking<'_> {
                 if is_applied && format == ReplyFormat::Edits {
                     return (parsed.prose, Ok(Some(VerifiedEdits::default())));
                 }
+                let guard = self.guard(step, query, reply);
                 self.verify(parsed, guard, is_recorded, room.unwrap_or_default())
             };
             let asked = run.ask(models, step, prompt, examine);
@@ -121,13 +123,19 @@ impl Asking<'_> {
 
     /// Returns the limits on what a reply may delete; a recorded reply whose edits are already on disk has
     /// passed them.
-    fn guard(&self, step: &StepId, query: &str) -> LossGuard {
+    fn guard(&self, step: &StepId, query: &str, reply: &Reply) -> LossGuard {
         if self.resumed.applied(step).is_some() {
             return LossGuard::off();
         }
         LossGuard {
             allowances: self.allowances,
             query: query.to_owned(),
+            marks: if reply.is_redacted {
+                // The secret may be one that is not known any more.
+                BTreeSet::from([MARK.to_owned()])
+            } else {
+                self.context.redactor.marks()
+            },
             ..LossGuard::default()
         }
     }

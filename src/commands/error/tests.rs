@@ -341,6 +341,13 @@ fn elided() -> FaultKind {
     }
 }
 
+fn redacted() -> FaultKind {
+    FaultKind::Redacted {
+        path: s("src/a.rs"),
+        mark: s("[REDACTED]Zz"),
+    }
+}
+
 fn sandbox_problems() -> Vec<SandboxProblem> {
     vec![
         SandboxProblem::NotInstalled,
@@ -506,6 +513,10 @@ fn statements(told: &mut Told) {
             path: s("logs/x/initial-query-response.txt"),
             rejection: rejection(FaultKind::NoPath),
         },
+        NotRecomputed::Redacted {
+            path: s("src/a.rs"),
+            reply: s("logs/x/initial-query-response.txt"),
+        },
         NotRecomputed::Other {
             path: s("src/a.rs"),
             folder: s("logs/x"),
@@ -564,7 +575,7 @@ fn commands_own(told: &mut Told) {
         window: 100_000,
     });
     told.error(CommandError::DemoNotEmpty(p("demo")));
-    for kind in [FaultKind::NoPath, elided()] {
+    for kind in [FaultKind::NoPath, elided(), redacted()] {
         told.error(CommandError::Rejected {
             rejection: rejection(kind),
             run: s("logs/x"),

@@ -6,6 +6,7 @@
 
 use std::cell::Cell;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -130,6 +131,7 @@ impl Run<'_> {
         self.note(|record| {
             record.finish = Some(reply.finish.clone());
             record.reply = PartRecord::of_reply(&reply);
+            record.is_redacted = reply.is_redacted;
         });
         self.log_step()?;
         Ok((reply, examined))
@@ -330,6 +332,7 @@ impl Run<'_> {
         let (log, step) = (&self.log, &request.step);
         // Shared so that it can be freed once both users are done with it: it may be large.
         let answer = Arc::new(answer);
+        let lacks_secret = AtomicBool::new(false);
         thread::scope(|scope| {
             let logged = Arc::clone(&answer);
             let write = move |log: &RunLog<'_>| log.answer(step, &logged);
@@ -341,12 +344,18 @@ impl Run<'_> {
                 .and_then(|reply| with_all_edits(reply, request));
             drop(answer);
             let read = match reply {
-                Ok(reply) => {
+                Ok(mut reply) => {
                     let text = Arc::clone(&reply.text);
-                    let write = move |log: &RunLog<'_>| log.reply(step, &text);
+                    let lacks_secret = &lacks_secret;
+                    let write = move |log: &RunLog<'_>| {
+                        let found = log.reply(step, &text)?;
+                        lacks_secret.store(found, Ordering::Relaxed);
+                        Ok(())
+                    };
                     let logging = log.in_background(scope, reply.text.len(), write)?;
                     let examined = examine(&reply);
                     logging.map_or(Ok(()), joined)?;
+                    reply.is_redacted |= lacks_secret.load(Ordering::Relaxed);
                     Ok((reply, examined))
                 }
                 Err(error) => Err(error),

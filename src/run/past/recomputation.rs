@@ -21,7 +21,10 @@ use crate::sys::text::escaped;
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 #[diagnostic(
     code("not-proven"),
-    help("restore the run's folder from a copy; a run that was pruned or edited proves nothing")
+    help(
+        "restore the run's folder from a copy; a run that was pruned or edited, or whose replies held a secret, \
+         proves nothing"
+    )
 )]
 pub enum NotRecomputed {
     /// The run has no record.
@@ -39,6 +42,11 @@ pub enum NotRecomputed {
     /// A recorded reply cannot have been applied.
     #[error("the run cannot have applied `{path}`: {rejection}")]
     Rejected { path: String, rejection: Rejection },
+    /// The record of a reply lacks a secret.
+    #[error(
+        "`{reply}` lacks a secret that was redacted: what the reply made of `{path}` is not known"
+    )]
+    Redacted { path: String, reply: String },
     /// A file differs from its record.
     #[error("what the recorded replies make of `{path}` is not what `{folder}/changes.json` has")]
     Other { path: String, folder: String },
@@ -109,6 +117,7 @@ impl Recomputed {
             known.extend(before.get(path).cloned());
             states.insert(path, known);
         }
+        let mut redacted = None;
         for step in steps {
             if step.is_agents() || !step.is_applied() {
                 continue;
@@ -138,6 +147,9 @@ impl Recomputed {
                 states.find(is_it)
             };
             let parsed = read(&|path| sent(made_of(path)));
+            if step.is_redacted {
+                redacted.get_or_insert(path.clone());
+            }
             let faults = parsed.faults;
             if !faults.is_empty() {
                 let rejection = Rejection { faults };
@@ -165,8 +177,11 @@ impl Recomputed {
         for path in changes.keys().filter(|_| !is_agents) {
             let replied = recomputed.replied.get(path);
             if !replied.is_some_and(|replied| is_state(changes, path, replied.as_deref())) {
-                let (path, folder) = (escaped(path), folder);
-                return Err(NotRecomputed::Other { path, folder });
+                let path = escaped(path);
+                return Err(match redacted {
+                    Some(reply) => NotRecomputed::Redacted { path, reply },
+                    None => NotRecomputed::Other { path, folder },
+                });
             }
         }
         Ok(recomputed)
