@@ -616,3 +616,22 @@ fn the_next_command_mentions_a_run_that_was_killed() {
     let run = project.run(&["--dry-run"]).exits(0);
     assert!(!run.stderr.contains("killed"), "{}", run.stderr);
 }
+
+/// What a build, or the user, has made of the run's own files meanwhile is what the model has to know.
+#[test]
+fn a_repair_shows_what_has_become_of_the_files_of_the_run() {
+    let replies = [REPLACES, "^^^b\nx\n^^^end\n", "^^^ok\n^^^end\n"];
+    let server = ModelServer::gemini(&replies);
+    let project = TestProject::new().with(&server).build(
+        "test -e ok && exit; test -e b && rm b || echo '// formatted' >> src/main.rs; exit 1",
+    );
+    project.run(&[]).exits(0);
+    let formatted = format!("{}// formatted\n", "fn main() { reply() }\n");
+    for request in &server.requests()[1..] {
+        let asked = request.user();
+        let shown = format!("--- FILE REPLACEMENT src/main.rs ---\n{formatted}");
+        assert!(asked.contains(&shown), "{asked}");
+    }
+    let asked = server.requests()[2].user();
+    assert!(asked.contains("--- FILE REMOVED b ---\n"), "{asked}");
+}

@@ -417,7 +417,8 @@ impl Commit<'_> {
             return Ok((step, None));
         };
         let format = models.model(&step).reply_format(&step);
-        // Replies with whole files are repeated as they were written, so no file need be read.
+        replacements.adopt(tree, &changed);
+        // Replies with whole files are repeated as they were written, so no other file need be read.
         let is_read = self.asking.code.is_some() || format == ReplyFormat::Edits;
         let mut present = if is_read {
             replacements.present(tree)

@@ -2,6 +2,8 @@
 //!
 //! Reads files that the run has changed, and their saved states.
 
+use std::io;
+
 use crate::edit::{self, Sent, VerifiedEdits};
 use crate::run::active::Run;
 use crate::run::present::PresentFile;
@@ -21,9 +23,9 @@ pub struct Work<'c> {
 }
 
 /// The text of a file; `None` if there is no such file.
-fn present(tree: &RunTree<'_>, path: &str) -> Option<String> {
-    let text = tree.read(path).ok().flatten();
-    text.map(|text| String::from_utf8_lossy(&text).into_owned())
+fn present(tree: &RunTree<'_>, path: &str) -> io::Result<Option<String>> {
+    let text = tree.read(path)?;
+    Ok(text.map(|text| String::from_utf8_lossy(&text).into_owned()))
 }
 
 /// The effect of the replies of this run.
@@ -48,8 +50,18 @@ impl Replacements {
         self.files
             .extend(edits.map(|edit| (edit.path, edit.kind.content().map(str::to_owned))));
         for edit in parsed.unlocated {
-            let now = present(tree, &edit.path);
+            let now = present(tree, &edit.path).ok().flatten();
             self.files.insert(edit.path, now);
+        }
+    }
+
+    /// Adopts what builds, or others, have made of these files since a reply wrote them.
+    pub fn adopt(&mut self, tree: &RunTree<'_>, changed: &[String]) {
+        for path in changed {
+            // What cannot be read counts as it was written.
+            if let (Some(known), Ok(now)) = (self.files.get_mut(path), present(tree, path)) {
+                *known = now;
+            }
         }
     }
 
@@ -60,7 +72,8 @@ impl Replacements {
                 let text = files::read(&kept.path, Links::Refused, LARGEST).ok()?;
                 String::from_utf8(text).ok()
             });
-            PresentFile::of(path.clone(), before.as_deref(), present(tree, path))
+            let now = present(tree, path).ok().flatten();
+            PresentFile::of(path.clone(), before.as_deref(), now)
         });
         files.collect()
     }
