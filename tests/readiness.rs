@@ -288,3 +288,36 @@ fn a_config_folder_that_is_none_is_as_good_as_missing() {
         run.stderr
     );
 }
+
+#[test]
+fn something_else_in_the_place_of_a_directory_or_a_file_is_told_before_a_call() {
+    let makes: [(&str, &[&str], &str); 4] = [
+        ("touch logs", &[], "`logs` is not a directory"),
+        (
+            "ln -s src logs",
+            &["--dry-run"],
+            "`logs` is not a directory",
+        ),
+        ("mkfifo logs", &["--cc"], "`logs` is not a directory"),
+        (
+            "mkdir agent-config/consistency-report.txt",
+            &["--cc"],
+            "`agent-config/consistency-report.txt` is not a file",
+        ),
+    ];
+    for (make, arguments, said) in makes {
+        let server = ModelServer::start([]);
+        let project = TestProject::new().with(&server);
+        let made = Command::new("sh")
+            .args(["-c", make])
+            .current_dir(project.path(""))
+            .status();
+        assert!(made.unwrap().success());
+        project.run(arguments).exits(3).says(&[said]);
+        assert!(server.requests().is_empty());
+    }
+    let server = ModelServer::start([]);
+    let project = TestProject::new().with(&server);
+    let refused = project.run(&["--summary-file", "src"]).exits(2);
+    refused.says(&["the summary cannot be written to `src`: it is a directory"]);
+}

@@ -134,6 +134,11 @@ impl OutputFile {
         Ok(Self { path, kind })
     }
 
+    /// Returns whether a directory is in the file's place.
+    pub fn is_directory(&self) -> bool {
+        self.path.is_dir()
+    }
+
     /// Checks, before the work is done, that the text can probably be written.
     ///
     /// # Errors
@@ -142,7 +147,7 @@ impl OutputFile {
         if self.kind == OutputKind::Stream {
             return Ok(());
         }
-        if self.path.is_dir() {
+        if self.is_directory() {
             return Err(io::ErrorKind::IsADirectory.into());
         }
         let directory = self.path.parent().unwrap_or(&self.path);

@@ -41,7 +41,7 @@ impl SummaryFile {
     /// Resolves the path given on the command line; `None` if no summary is requested.
     ///
     /// # Errors
-    /// Fails if the path is protected.
+    /// Fails if the path is protected, or that of a directory.
     pub fn find(cli: &Cli, context: &Context<'_>) -> Result<Option<Self>, Error> {
         let path = cli.summary_file.as_ref().filter(|_| cli.command.is_none());
         let Some(path) = path.cloned() else {
@@ -51,6 +51,14 @@ impl SummaryFile {
             return Err(CommandError::ProtectedSummary { path, rule }.into());
         }
         let file = OutputFile::find(&context.project, &path);
+        if file.as_ref().is_ok_and(OutputFile::is_directory) {
+            let message = format!(
+                "the summary cannot be written to `{}`: it is a directory",
+                path.display()
+            );
+            let hint = "name a file in it; nothing was done".to_owned();
+            return Err(CommandError::CommandLine { message, hint }.into());
+        }
         Ok(Some(Self { path, file }))
     }
 }

@@ -98,6 +98,10 @@ pub enum ProjectProblem {
     #[error("`{0}` is not a file")]
     #[diagnostic(help("make `{0}` a file"))]
     NotAFile(String),
+    /// A file, link or the like is in a directory's place.
+    #[error("`{0}` is not a directory")]
+    #[diagnostic(help("move `{0}` out of the way"))]
+    NotADirectory(String),
     /// A file is not UTF-8.
     #[error("`{path}` is not UTF-8: see byte {offset}")]
     #[diagnostic(help("save `{path}` as UTF-8, and leave binary files out of it"))]

@@ -147,6 +147,7 @@ pub fn survey<'a>(
     missing.note(context.models.as_ref().map_err(Clone::clone));
     missing.note(project.check_gitignore(context.key_files()));
     missing.note(project.check_keys_untracked(context.key_files()));
+    missing.note(check_places(project, &purpose));
     let query = missing.note(query(context, choice, recording.as_ref(), &purpose));
     // A report reads all of the code base.
     let entry = specs.first().filter(|_| build.is_some());
@@ -307,6 +308,20 @@ fn written_to<'s>(purpose: &Purpose, shown: &'s Shown) -> Vec<&'s Path> {
         directories.extend(shown.directories());
     }
     directories
+}
+
+/// Checks that nothing is in the place of `logs`, which no link may lead to, or of a report.
+fn check_places(project: &Project, purpose: &Purpose) -> Result<(), ProjectProblem> {
+    let is_directory = |path: PathBuf| Some(path.symlink_metadata().ok()?.is_dir());
+    if is_directory(project.logs()) == Some(false) {
+        return Err(ProjectProblem::NotADirectory(LOGS.to_owned()));
+    }
+    let report = project.consistency_report();
+    if *purpose == Purpose::REPORT && is_directory(report) == Some(true) {
+        let path = format!("{CONFIG}/consistency-report.txt");
+        return Err(ProjectProblem::NotAFile(path));
+    }
+    Ok(())
 }
 
 /// Returns a warning if a report is to compare the code base with a specification that is not in it.

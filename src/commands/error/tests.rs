@@ -964,6 +964,7 @@ fn project_problems() -> Vec<ProjectProblem> {
         unreadable("a/.git", denied()),
         unreadable("a", denied()),
         ProjectProblem::NotAFile(s("a")),
+        ProjectProblem::NotADirectory(s("a")),
         ProjectProblem::NotUtf8 {
             path: s("a"),
             offset: 7,
