@@ -283,3 +283,33 @@ fn what_a_killed_run_has_not_moved_into_its_place_is_removed() {
     assert!(staged.iter().all(|path| !project.path(path).exists()));
     assert_eq!(project.read(&format!("{killed}/notes")), "mine");
 }
+
+#[test]
+fn undo_goes_further_back_past_what_was_undone() {
+    let second = "^^^second\nx\n^^^end\n";
+    let (project, _server) = after_a_run("echo built", &[REPLY, second]);
+    let before = project.tree();
+    project.run(&[]).exits(0);
+    project.run(&["--allow-stale"]).exits(0);
+    project.run(&["undo"]).exits(0);
+    assert!(!project.path("second").exists());
+    project.run(&["undo"]).exits(0);
+    assert_eq!(project.tree(), before);
+    let third = project.run(&["undo"]).exits(0);
+    let said = "done: the project is already as it was before logs/";
+    assert!(third.stdout.starts_with(said), "{}", third.stdout);
+    project.run(&["log", "-n", "0"]).exits(2);
+}
+
+#[test]
+fn undo_says_what_a_build_has_put_in_the_place_of_a_file() {
+    for make in ["ln -s deep/new.rs src/main.rs", "mkfifo src/main.rs"] {
+        let build = format!("rm src/main.rs; {make}");
+        let (project, _server) = after_a_run(&build, &[REPLY]);
+        project.run(&[]).exits(0);
+        project
+            .run(&["undo"])
+            .exits(6)
+            .says(&["something else now, such as a link: `src/main.rs` (before"]);
+    }
+}

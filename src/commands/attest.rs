@@ -16,7 +16,7 @@ use crate::run::past::history::PastRun;
 use crate::run::past::recomputation::NotRecomputed;
 use crate::run::past::statement::{PREDICATE, STATEMENT, Statement, program_digest};
 use crate::sys::error::Error;
-use crate::sys::files::{self, Links, MIB, PathError};
+use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
 use crate::sys::git::program_outside;
 use crate::sys::numbers::counted;
 use crate::sys::text::{escaped, one_line};
@@ -73,6 +73,13 @@ pub(crate) enum StatementError {
         )
     )]
     NotSigned(String),
+    /// The file does not exist.
+    #[error("there is no file `{0}`")]
+    #[diagnostic(
+        code("usage"),
+        help("name a file that `code-commit attest` has written")
+    )]
+    Missing(PathBuf),
     /// The file is not a statement by this program.
     #[error("`{0}` is not a code-commit statement")]
     #[diagnostic(
@@ -155,8 +162,10 @@ pub fn attest(context: &Context<'_>, arguments: &AttestArgs) -> Result<Outcome, 
 pub fn verify(context: &Context<'_>, arguments: &VerifyArgs) -> Result<Outcome, Failure> {
     let project = &context.project;
     let path = project.root().join(&arguments.statement);
-    let claimed =
-        files::read(&path, Links::Followed, LARGEST).map_err(PathError::of("read", &path))?;
+    let claimed = files::read(&path, Links::Followed, LARGEST)
+        .if_there()
+        .map_err(PathError::of("read", &path))?
+        .ok_or_else(|| StatementError::Missing(arguments.statement.clone()))?;
     let none = || StatementError::NoStatement(arguments.statement.clone());
     let value: Value = serde_json::from_slice(&claimed).map_err(|_| none())?;
     let predicate = &value["predicate"];

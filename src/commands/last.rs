@@ -11,7 +11,8 @@ use crate::model::price::Usd;
 use crate::record::result::{RunRecord, TreeState};
 use crate::run::context::Context;
 use crate::run::error::RunError;
-use crate::run::past::{folders, history, naming};
+use crate::run::past::history::{self, PastRun};
+use crate::run::past::{folders, naming};
 use crate::sys::error::Error;
 use crate::sys::numbers::{counted, grouped};
 
@@ -22,10 +23,21 @@ use crate::sys::numbers::{counted, grouped};
 /// Fails if there is no such run, or the runs cannot be read.
 pub fn folder(context: &Context<'_>, run: Option<&Path>) -> Result<String, Error> {
     let Some(run) = run else {
-        return changed(context);
+        return changed(context, |_| true);
     };
     let found = naming::find(&context.project, run, context.today())?;
     Ok(folders::relative(&found))
+}
+
+/// Like [`folder`], but without a name, the last run that was not undone; if all were, the last of them.
+///
+/// # Errors
+/// Same as for [`folder`].
+pub fn to_undo(context: &Context<'_>, run: Option<&Path>) -> Result<String, Error> {
+    let stands = |run: &PastRun| run.undone_by.is_none();
+    let standing = || changed(context, stands).ok();
+    let found = if run.is_none() { standing() } else { None };
+    found.map_or_else(|| folder(context, run), Ok)
 }
 
 /// Returns the folders of the runs of an agent's session whose changes have not been undone, and whether they
@@ -114,14 +126,14 @@ pub fn spent_in(context: &Context<'_>, session: &str) -> Result<Spent, Error> {
     Ok(spent.fold(Spent::default(), Spent::plus))
 }
 
-/// Returns the last run that changed anything, other than an undo. Runs that were rolled back or reverted their
-/// own edits do not count.
-fn changed(context: &Context<'_>) -> Result<String, Error> {
+/// Returns the last run that changed anything and that `counts`, other than an undo. Runs that were rolled back or
+/// reverted their own edits do not count.
+fn changed(context: &Context<'_>, counts: fn(&PastRun) -> bool) -> Result<String, Error> {
     let root = context.project.root();
     let journal = context.project.journal_directory();
     for run in history::latest(&context.project)? {
         let folder = run.relative();
-        if run.workflow() == "undo" {
+        if run.workflow() == "undo" || !counts(&run) {
             continue;
         }
         let Some(changes) = undo_log::read(root, &folder)?.filter(|changes| !changes.are_none())

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use chrono::{DateTime, Days, FixedOffset, NaiveDate, NaiveTime};
 use clap::Args;
+use clap::builder::RangedU64ValueParser;
 use serde_json::{Value, json};
 
 pub(super) use self::story::table;
@@ -40,7 +41,13 @@ pub struct LogArgs {
     pub run: Option<PathBuf>,
 
     /// List only the last N runs
-    #[arg(short = 'n', long = "number", value_name = "N", conflicts_with = "run")]
+    #[arg(
+        short = 'n',
+        long = "number",
+        value_name = "N",
+        value_parser = RangedU64ValueParser::<usize>::new().range(1..),
+        conflicts_with = "run"
+    )]
     pub number: Option<usize>,
 
     /// List only runs since a date, such as 2026-01-31, or from the last days, such as 7d

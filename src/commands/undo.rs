@@ -20,19 +20,19 @@ use crate::sys::error::Error;
 
 #[derive(Debug, Clone, Args)]
 pub struct UndoArgs {
-    /// Run, named as for `log` [default: the last run with changes]
+    /// Run, named as for `log` [default: the last run with changes that was not undone]
     #[arg(allow_negative_numbers = true)]
     pub run: Option<PathBuf>,
 }
 
-/// Undoes `run`, given by the path or name of its folder, or else the last run that changed anything and is not
-/// itself an undo.
+/// Undoes `run`, given by the path or name of its folder, or else the last run that changed anything, was not
+/// undone, and is not itself an undo.
 ///
 /// # Errors
 /// Fails if there is no such run, a file has changed since, or any step fails; the tree is then unchanged.
 pub fn undo(context: &Context<'_>, run: Option<&Path>) -> Result<Outcome, Failure> {
     let _lock = recovery::take(context)?;
-    let folder = last::folder(context, run)?;
+    let folder = last::to_undo(context, run)?;
     let Some(changes) = undo_log::read(context.project.root(), &folder)? else {
         return Ok(Outcome::said(format!("done: {folder} changed nothing")));
     };

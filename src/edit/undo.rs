@@ -28,6 +28,15 @@ pub enum UndoError {
         help("nothing was undone; save your changes, restore these files by hand, and undo again")
     )]
     Changed(Vec<String>),
+    /// Something else is in the place of files.
+    #[error("files are something else now, such as a link: {}", .0.join("; "))]
+    #[diagnostic(
+        code("/changed-meanwhile/never"),
+        help(
+            "a build may have made it; nothing was undone; restore these files by hand, and undo again"
+        )
+    )]
+    NoFiles(Vec<String>),
     /// A file could not be examined.
     #[error(transparent)]
     #[diagnostic(help("make it readable; nothing was undone"))]
@@ -98,7 +107,7 @@ fn inverse<'c>(
     let mut directory = OpenDirectory::default();
     let mut steps = Vec::new();
     let mut edits = EditsRecord::default();
-    let mut changed = Vec::new();
+    let (mut changed, mut others) = (Vec::new(), Vec::new());
     for (path, change) in &changes.files {
         let entry = directory
             .entry(&root, path)
@@ -118,7 +127,8 @@ fn inverse<'c>(
             continue;
         }
         if !is_as_before && !now.is_some_and(|now| change.after.contains(&now)) {
-            changed.push(explain(path, folder, change));
+            let told = now.map_or(&mut others, |_| &mut changed);
+            told.push(explain(path, folder, change));
             continue;
         }
         let action = if let Some(before) = &change.before {
@@ -136,10 +146,12 @@ fn inverse<'c>(
             present,
         });
     }
-    if changed.is_empty() {
-        Ok((steps, edits))
-    } else {
+    if !others.is_empty() {
+        Err(UndoError::NoFiles(others))
+    } else if !changed.is_empty() {
         Err(UndoError::Changed(changed))
+    } else {
+        Ok((steps, edits))
     }
 }
 

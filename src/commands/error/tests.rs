@@ -527,6 +527,7 @@ fn statements(told: &mut Told) {
     }
     for error in [
         StatementError::NotSigned(s("`ssh-keygen` is not installed")),
+        StatementError::Missing(p("a.json")),
         StatementError::NoStatement(p("a.json")),
         StatementError::Differs {
             run: s("logs/x"),
@@ -835,6 +836,7 @@ fn below(told: &mut Told) {
     }
     told.error(UndoLogError::from(path_error("read")));
     told.error(UndoError::Changed(vec![s("`a`")]));
+    told.error(UndoError::NoFiles(vec![s("`a`")]));
     told.error(UndoError::Io(path_error("read")));
     for error in apply_errors() {
         told.error(UndoError::Apply(error));
