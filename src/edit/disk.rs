@@ -97,10 +97,7 @@ pub fn write_all(file: &mut File, content: &[u8]) -> io::Result<()> {
 /// Allocates space for a file, without writing to it if the file system supports that.
 pub fn allocate(file: &File, size: usize) -> io::Result<()> {
     point()?;
-    match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, size as u64) {
-        Err(Errno::OPNOTSUPP | Errno::NOSYS) => (&*file).write_all(&vec![0; size]),
-        other => Ok(other?),
-    }
+    files::allocate(file, size)
 }
 
 pub fn copy(from: &mut File, to: &mut File) -> io::Result<u64> {

@@ -5,17 +5,23 @@ use std::path::PathBuf;
 
 use crate::sys::files::PathError;
 
-/// The hint if the error itself states what happened to the project.
-const AGAIN: &str = "check that the disk has room and the files can be written, then run again";
 /// The hint if the tree still needs recovery.
 const RECOVER: &str = "fix the cause, and run `code-commit recover`";
+
+/// The hint if the error itself states what happened to the project.
+fn again(error: &PathError) -> &'static str {
+    match error.source.kind() {
+        io::ErrorKind::StorageFull => "make room on the disk and run again",
+        _ => "fix the cause and run again",
+    }
+}
 
 /// Errors from applying a reply.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum ApplyError {
     /// A step failed; everything was reverted.
     #[error(transparent)]
-    #[diagnostic(help("{AGAIN}"))]
+    #[diagnostic(help("{}", again(.0)))]
     RolledBack(PathError),
     /// A step failed, and so did reverting the others.
     #[error("{error}; and not everything could be restored: {obstacle}")]
@@ -28,7 +34,7 @@ pub enum ApplyError {
     },
     /// The journal could not be written; nothing was changed.
     #[error(transparent)]
-    #[diagnostic(help("{AGAIN}"))]
+    #[diagnostic(help("{}", again(.0)))]
     Journal(#[from] JournalError),
     /// An earlier transaction could not be recovered; nothing was changed.
     #[error(transparent)]

@@ -26,7 +26,7 @@ use crate::secret::Redactor;
 use crate::secret::credentials::Censor;
 use crate::sys::atomic_file::{self, replace_in};
 use crate::sys::files::{
-    IfThere as _, PathError, append_in, create_new_in, is_no_file, open_directory_in,
+    IfThere as _, PathError, allocate, append_in, create_new_in, is_no_file, open_directory_in,
 };
 use crate::sys::parallel::MUCH_TEXT;
 
@@ -38,6 +38,9 @@ const IGNORE_ALL: &[u8] = b"*\n";
 
 /// The size of the pieces in which a line of JSON is searched for keys, in bytes.
 const LINE_PIECE: usize = 64 << 10;
+
+/// The disk space that is reserved for the record of the run, in bytes.
+const RECORD: usize = 64 << 10;
 
 /// The error from writing a file of the run.
 pub type LogError = PathError;
@@ -207,6 +210,23 @@ impl<'r> RunLog<'r> {
     pub fn command_output(&self, step: &StepId, nth: u32) -> PathBuf {
         let artifact = Artifact::Output(nth);
         self.folder.path().join(run_files::name(step, artifact))
+    }
+
+    /// Reserves disk space for the run's record, until the returned file, which has no name, is closed. If there is too
+    /// little, the folder, which must be empty, is removed.
+    ///
+    /// # Errors
+    /// Fails if there is too little space.
+    pub fn reserve(&self) -> Result<File, LogError> {
+        let path = self.folder.path();
+        let reserve = || {
+            let file = tempfile::tempfile_in(&path)?;
+            allocate(&file, RECORD).map(|()| file)
+        };
+        reserve().map_err(|error| {
+            let _ = fs::remove_dir(&path);
+            failed(&path)(error)
+        })
     }
 
     /// Creates the folder again if it is gone, and returns whether it was.

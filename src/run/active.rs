@@ -4,6 +4,7 @@ mod asking;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
+use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 use std::{fs, iter};
@@ -32,6 +33,8 @@ pub struct Run<'c> {
     pub log: RunLog<'c>,
     /// The content for `result.json`.
     pub record: RunRecord,
+    /// The disk space that is reserved for `result.json`.
+    room: Option<File>,
     began: Duration,
     /// Finds the hint for an error that ends the run.
     pub advice: Advice,
@@ -54,6 +57,7 @@ impl<'c> Run<'c> {
     ) -> Result<Self, Error> {
         let started = context.clock.now();
         let log = RunLog::create(context.project.home(), started, folder, context.redactor)?;
+        let room = Some(log.reserve()?);
         context.reporter.event(&Event::Started {
             log: log.name().to_owned(),
         });
@@ -65,6 +69,7 @@ impl<'c> Run<'c> {
         record.scratch = scratch.map(|how| ScratchRecord { how });
         Ok(Self {
             record,
+            room,
             ..Self::part(context, (log, Purse::default()))
         })
     }
@@ -75,6 +80,7 @@ impl<'c> Run<'c> {
             context,
             log,
             record: RunRecord::default(),
+            room: None,
             began: context.clock.elapsed(),
             advice: Error::hint,
             purse,
@@ -191,6 +197,7 @@ impl<'c> Run<'c> {
         if let Err(error) = &result {
             self.end_with(error);
         }
+        self.room = None;
         let result = match (result, self.log.json(RESULT, &self.record)) {
             (result, Ok(())) => result,
             (Ok(_), Err(unlogged)) => {

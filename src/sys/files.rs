@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{CWD, Mode, OFlags, RawMode};
+use rustix::fs::{CWD, FallocateFlags, Mode, OFlags, RawMode, fallocate};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::identity::file_id;
@@ -21,6 +21,17 @@ use super::identity::file_id;
 pub(crate) const MIB: u64 = 1 << 20;
 /// Longest time that writing to a pipe or device may block.
 const SLOWEST_STREAM: Duration = Duration::from_secs(10);
+
+/// Allocates space for a file, without writing to it if the file system supports that.
+///
+/// # Errors
+/// Fails if there is too little space.
+pub fn allocate(file: &File, size: usize) -> io::Result<()> {
+    match fallocate(file, FallocateFlags::empty(), 0, size as u64) {
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => (&*file).write_all(&vec![0; size]),
+        other => Ok(other?),
+    }
+}
 
 /// Error from an operation on a file.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
@@ -39,6 +50,7 @@ impl PathError {
     fn way_out(&self) -> &'static str {
         match self.source.kind() {
             io::ErrorKind::FileTooLarge => "make it smaller, or move it away",
+            io::ErrorKind::StorageFull => "make room on the disk",
             _ if self.action == "read" => "make it readable",
             // An error that this program raised itself.
             io::ErrorKind::Other => "name another path, or move what is there out of the way",
