@@ -313,3 +313,24 @@ fn undo_says_what_a_build_has_put_in_the_place_of_a_file() {
             .says(&["something else now, such as a link: `src/main.rs` (before"]);
     }
 }
+
+#[test]
+fn a_text_that_is_too_large_to_be_compared_is_told_as_such() {
+    let large = "0123456789abcde\n".repeat((16 << 20) / 16 + 1);
+    let reply = format!("^^^large\n{large}^^^end\n");
+    let (project, _server) = after_a_run("echo built", &[&reply]);
+    let run = project.run(&[]).exits(0);
+    let lines = large.len() / 16;
+    assert_eq!(run.result()["stat"]["added"], lines);
+    let diff = project.run(&["diff"]).exits(0).stdout;
+    let last = "\nFiles /dev/null and b/large are too large to compare, and differ\n";
+    assert!(diff.ends_with(last), "{diff}");
+    // git does not make an empty file of it.
+    fs::write(project.path("x.diff"), &diff).unwrap();
+    project.run(&["undo"]).exits(0);
+    let git = std::process::Command::new("git")
+        .args(["apply", "x.diff"])
+        .current_dir(project.path(""))
+        .output();
+    assert!(!git.unwrap().status.success() && !project.path("large").exists());
+}

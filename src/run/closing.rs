@@ -11,9 +11,12 @@ use crate::record::result::{StatRecord, TreeState, WarningRecord};
 use crate::record::run_files::UNAPPLIED;
 use crate::run::past::history::{PastRun, file_change};
 use crate::run::past::warnings;
-use crate::sys::diff::{self, FileChange, FileStat, FileState, MAX_BYTES, Stat, StatKind};
+use crate::sys::diff::{self, FileChange, FileStat, FileState, MAX_BYTES, Stat};
 use crate::sys::error::Error;
-use crate::sys::files::{self, Links};
+use crate::sys::files::{self, Links, MIB};
+
+/// Maximum size of a file whose lines are counted, in bytes.
+const LARGEST: u64 = 1024 * MIB;
 
 /// Reports what the run has changed and what to review first. `files` are the ones that replies have written, with
 /// their latest content, or removed (`None`). Returns the changes, without those of files that are too large.
@@ -152,15 +155,9 @@ fn changes<'f>(
             .map_or(0, |found| found.len());
         let after_size = after.map_or(0, <[u8]>::len);
         if before_size > MAX_BYTES as u64 || after_size > MAX_BYTES {
-            too_large.push(FileStat {
-                path: path.to_owned(),
-                added: 0,
-                removed: 0,
-                kind: StatKind::Binary {
-                    before: before_size,
-                    after: after_size as u64,
-                },
-            });
+            let read = kept.and_then(|kept| files::read(&kept.path, Links::Refused, LARGEST).ok());
+            let before = read.unwrap_or_default();
+            too_large.push(FileStat::between(path, &before, after.unwrap_or_default()));
             continue;
         }
         let before = kept.map(|kept| FileState {

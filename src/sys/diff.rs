@@ -2,7 +2,7 @@
 //! Pure.
 //!
 //! Guarantees that the work is bounded by the size of the input, never by a clock, so that equal input
-//! gives equal output: files that exceed [`MAX_BYTES`] or `MAX_LINES` are treated as binary, and if the
+//! gives equal output: all lines of files that exceed [`MAX_BYTES`] or `MAX_LINES` count as replaced, and if the
 //! search for a minimal difference would take too long, the lines count as replaced.
 
 mod change;
@@ -17,8 +17,9 @@ pub(crate) use change::in_order;
 pub use change::{FileChange, FileState, MAX_BYTES, NEW_MODE};
 pub(crate) use compare::{Comparison, LineChange};
 pub use hunk::{Hunk, Line, LineKind, hunks};
-pub use stat::{FileStat, Stat, StatKind, stat};
+pub use stat::{FileStat, Stat, stat};
 
+use compare::is_text;
 use quote::quoted_behind;
 
 /// Formats the changes like `git diff --no-renames`, but without `index` lines; invalid UTF-8 is replaced.
@@ -41,7 +42,14 @@ fn unified(changes: &[FileChange]) -> Vec<u8> {
             None if change.before() == change.after() => {}
             None => {
                 let [before, after] = names;
-                out.extend(format!("Binary files {before} and {after} differ\n").bytes());
+                let is_text = is_text(change.before()) && is_text(change.after());
+                // git takes both for binary files, and refuses to apply them.
+                let line = if is_text {
+                    format!("Files {before} and {after} are too large to compare, and differ\n")
+                } else {
+                    format!("Binary files {before} and {after} differ\n")
+                };
+                out.extend(line.bytes());
             }
         }
     }

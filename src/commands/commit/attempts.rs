@@ -45,7 +45,7 @@ use crate::run::selection::Models;
 use crate::run::shown::{ChangedMeanwhile, Shown};
 use crate::run::tree::RunTree;
 use crate::run::verdict::{self, PassedChange};
-use crate::sys::diff::{self, FileChange, MAX_BYTES};
+use crate::sys::diff::{self, FileChange};
 use crate::sys::error::Error;
 use crate::sys::exit::Exit;
 use crate::sys::files::PathError;
@@ -479,13 +479,8 @@ impl Maker<'_> {
     }
 }
 
-/// The number of lines that a change adds and removes; for a very large file, the number of all its lines.
+/// The number of lines that a change adds and removes.
 fn lines(change: &FileChange) -> u64 {
-    let sides = [change.before(), change.after()];
-    if sides.iter().any(|side| side.len() > MAX_BYTES) {
-        let ends = |side: &[u8]| memchr::memchr_iter(b'\n', side).count() as u64;
-        return sides.into_iter().map(ends).sum();
-    }
     let stat = diff::stat(slice::from_ref(change));
     stat.added() + stat.removed()
 }

@@ -32,11 +32,14 @@ pub struct LineChange {
 }
 
 impl<'a> Comparison<'a> {
-    /// Counts the removed and added lines. Returns `None` if a text is binary or too large.
+    /// Counts the removed and added lines; all lines of texts that are too large to be compared. Returns `None` if one
+    /// is binary.
     pub fn counts(before: &'a [u8], after: &'a [u8]) -> Option<(u64, u64)> {
-        if before.is_empty() || after.is_empty() {
-            let count = |text| is_comparable(text).then(|| byte_lines(text).count() as u64);
-            return Some((count(before)?, count(after)?));
+        let is_large = |text| !is_comparable(text);
+        if before.is_empty() || after.is_empty() || is_large(before) || is_large(after) {
+            let count = |text| is_text(text).then(|| byte_lines(text).count() as u64);
+            return Some((count(before)?, count(after)?))
+                .filter(|_| before.is_empty() || before != after);
         }
         let changes = Self::of(before, after)?.changes;
         let total = |side: fn(&LineChange) -> &Range<usize>| {
@@ -59,12 +62,14 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// Returns whether a file is text by git's rule and within the size limits.
+/// Returns whether a file is text by git's rule.
+pub fn is_text(text: &[u8]) -> bool {
+    memchr(0, &text[..text.len().min(8000)]).is_none()
+}
+
+/// Returns whether a file is text within the size limits.
 fn is_comparable(text: &[u8]) -> bool {
-    let beginning = &text[..text.len().min(8000)];
-    text.len() <= MAX_BYTES
-        && memchr(0, beginning).is_none()
-        && memchr_iter(b'\n', text).count() < MAX_LINES
+    text.len() <= MAX_BYTES && is_text(text) && memchr_iter(b'\n', text).count() < MAX_LINES
 }
 
 fn changes(input: &InternedInput<&[u8]>) -> Vec<LineChange> {

@@ -34,9 +34,9 @@ pub struct FileStat {
 pub enum StatKind {
     /// Text, whose lines are counted.
     Text,
-    /// Binary before or after, or too large to compare. Sizes are in bytes.
+    /// Binary before or after. Sizes are in bytes.
     Binary { before: u64, after: u64 },
-    /// Binary or too large, with only its mode changed.
+    /// Binary or too large to compare, with only its mode changed.
     SameBinary,
 }
 
@@ -48,7 +48,11 @@ pub fn stat(changes: &[FileChange]) -> Stat {
 
 impl FileStat {
     fn of(change: &FileChange) -> Self {
-        let (before, after) = (change.before(), change.after());
+        Self::between(&change.path, change.before(), change.after())
+    }
+
+    /// Counts the changes of the file at this path.
+    pub fn between(path: &str, before: &[u8], after: &[u8]) -> Self {
         let (mut added, mut removed, mut kind) = (0, 0, StatKind::Text);
         if let Some(lines) = Comparison::counts(before, after) {
             (removed, added) = lines;
@@ -61,7 +65,7 @@ impl FileStat {
             };
         }
         Self {
-            path: change.path.clone(),
+            path: path.to_owned(),
             added,
             removed,
             kind,

@@ -315,8 +315,10 @@ fn binary_and_large_files_have_no_hunks() {
     assert_eq!(hunks(b"a\n", b"a\n"), Some(vec![]));
     assert_eq!(
         stat(&[change("large", state("a\n"), state(&large))]).text(80),
-        " large | Bin 2 -> 16777217 bytes\n 1 file changed, 0 insertions(+), 0 deletions(-)\n"
+        " large | 2 +-\n 1 file changed, 1 insertion(+), 1 deletion(-)\n"
     );
+    let changed = text(&[change("many", state("a\n"), state(&many))]);
+    assert!(changed.ends_with("Files a/many and b/many are too large to compare, and differ\n"));
 }
 
 #[test]
