@@ -45,7 +45,7 @@ fn there_are_at_most_eight_floors_and_eleven_rooms() {
 }
 
 #[test]
-fn each_fault_is_told_by_its_file() {
+fn each_fault_is_reported_by_its_file() {
     for (files, expected) in [
         (
             &[(
@@ -651,7 +651,7 @@ fn assert_known(found: &BTreeSet<String>, known: &[&str], more: &impl Debug) {
 }
 
 #[test]
-fn imports_of_children_and_of_parents_are_told_apart() {
+fn imports_of_children_and_of_parents_are_distinguished() {
     for (files, expected) in [
         (
             &[

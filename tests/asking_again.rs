@@ -136,7 +136,7 @@ fn a_reply_that_was_cut_short_is_not_asked_for_again() {
 }
 
 #[test]
-fn a_reply_without_edits_is_told_as_what_it_is() {
+fn a_reply_without_edits_is_reported_as_what_it_is() {
     let server = ModelServer::gemini(&[PROSE]);
     let project = TestProject::new().with(&server);
     let run = project.run(&[]).exits(0);
@@ -154,7 +154,7 @@ fn a_reply_without_edits_is_told_as_what_it_is() {
 }
 
 #[test]
-fn the_record_tells_edits_that_change_nothing_from_others() {
+fn the_record_distinguishes_edits_that_change_nothing_from_others() {
     let server = ModelServer::gemini(&["^^^src/main.rs\nfn main() {}\n^^^end\n"]);
     let project = TestProject::new().with(&server);
     let run = project.run(&[]).exits(0);

@@ -171,7 +171,7 @@ fn an_unchanged_gate_wins_then_the_smallest_change() {
 }
 
 #[test]
-fn where_none_passes_repairs_go_on_from_the_best() {
+fn where_none_passes_repairs_continue_from_the_best() {
     let server = ModelServer::start([
         answer(&reply("bad a\nbad b")),
         answer(&reply("bad c")),
@@ -320,7 +320,7 @@ fn a_signal_ends_all_attempts_and_nothing_is_applied() {
 }
 
 #[test]
-fn one_that_fails_is_told_and_another_is_taken() {
+fn one_that_fails_is_reported_and_another_is_taken() {
     let busy = |status| {
         let body = json!({"error": {"message": "busy"}}).to_string();
         Answer::new(status, &[("retry-after-ms", "1")], body)
@@ -472,7 +472,7 @@ fn a_build_that_changes_what_it_is_judged_by_is_no_pass() {
 }
 
 #[test]
-fn a_dry_run_tells_the_number_of_attempts() {
+fn a_dry_run_shows_the_number_of_attempts() {
     let server = ModelServer::gemini(&[]);
     let project = TestProject::new()
         .with(&server)

@@ -42,7 +42,7 @@ fn file<'s>(statement: &'s Value, path: &str) -> &'s Value {
 }
 
 #[test]
-fn a_statement_tells_the_result_and_what_it_was_made_from() {
+fn a_statement_shows_the_result_and_what_it_was_made_from() {
     let (project, run, statement) = attested("echo built", &[REPLY], &[]);
     assert_eq!(statement["_type"], "https://in-toto.io/Statement/v1");
     let (main, new) = ("fn main() { new() }\n", "fn new() {}\n");
@@ -182,7 +182,7 @@ fn a_log_that_was_edited_or_pruned_proves_nothing() {
 }
 
 #[test]
-fn a_build_that_formats_what_a_reply_wrote_is_told_and_verified() {
+fn a_build_that_formats_what_a_reply_wrote_is_reported_and_verified() {
     let build = "grep -q formatted src/main.rs || echo '// formatted' >> src/main.rs";
     let (project, _, statement) = attested(build, &[REPLY], &[]);
     let main = file(&statement, "src/main.rs");

@@ -92,7 +92,7 @@ fn access_control_lists_and_attributes_are_kept_and_restored() {
 }
 
 #[test]
-fn a_directorys_default_list_gives_nobody_rights_to_a_file_that_is_replaced() {
+fn a_directorys_default_acl_grants_no_rights_to_a_replaced_file() {
     let server = ModelServer::gemini(&["^^^d/a\nnew\n^^^end\n"]);
     let project = TestProject::new().with(&server).file("d/a", "old");
     let project = project.mode("d/a", 0o640);

@@ -26,7 +26,7 @@ fn it_runs_from_the_root_without_input_and_without_keys() {
 }
 
 #[test]
-fn a_signal_is_told_by_number_and_name() {
+fn a_signal_is_reported_by_number_and_name() {
     let server = ModelServer::gemini(&[NOTHING; 4]);
     let run = TestProject::new()
         .with(&server)
@@ -117,7 +117,7 @@ fn long_output_is_kept_whole_on_disk_and_cut_in_the_prompt() {
 }
 
 #[test]
-fn output_that_is_no_text_is_logged_as_it_is() {
+fn output_that_is_not_text_is_logged_as_it_is() {
     let server = ModelServer::gemini(&["^^^fail\n^^^end", "^^^fail\n^^^delete\n"]);
     let project = TestProject::new()
         .with(&server)

@@ -98,7 +98,7 @@ fn a_model_gets_the_files_that_it_asks_for() {
 }
 
 #[test]
-fn nobody_writes_what_was_not_read() {
+fn a_file_must_be_read_before_it_is_written() {
     for (reply, expected) in [
         (
             EDIT_B,
@@ -135,7 +135,7 @@ fn nobody_writes_what_was_not_read() {
 }
 
 #[test]
-fn a_refused_request_is_asked_again_and_a_new_file_needs_none() {
+fn a_refused_request_is_repeated_and_a_new_file_needs_no_request() {
     let server = ModelServer::gemini(&[
         "^^^need\nnone.rs\n^^^end\n",
         NEED_B,
@@ -438,7 +438,7 @@ fn a_repair_is_about_files_as_the_build_has_left_them() {
 }
 
 #[test]
-fn a_file_that_changes_while_the_model_is_at_work_is_told_as_such() {
+fn a_file_that_changes_while_the_model_is_at_work_is_reported_as_such() {
     let server = ModelServer::gemini(&[]);
     let project = project(&server);
     let edit = "^^^src/a.rs\n^^^find\npub fn a() {}\n^^^put\npub fn a2() {}\n^^^end\n^^^done 1\n";
@@ -477,7 +477,7 @@ fn files_that_do_not_fit_are_a_fault_of_the_request() {
 }
 
 #[test]
-fn what_looks_like_a_credential_is_sent_where_that_is_allowed_and_told() {
+fn what_looks_like_a_credential_is_sent_where_that_is_allowed_and_reported() {
     let server = ModelServer::gemini(&["^^^src/c.rs\nx\n^^^end\n"]);
     let project = project(&server);
     let flags = [

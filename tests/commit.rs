@@ -266,7 +266,7 @@ fn two_hundred_files_in_one_reply() {
 }
 
 #[test]
-fn a_warning_that_every_repair_brings_again_is_told_once() {
+fn a_warning_that_every_repair_brings_again_is_reported_once() {
     let reply = "^^^package.json\n{}\n^^^end\n^^^gone\n^^^delete\n";
     for flags in [&["--quiet"][..], &[]] {
         let server = ModelServer::gemini(&[reply; 4]);
@@ -287,7 +287,7 @@ fn a_warning_that_every_repair_brings_again_is_told_once() {
 }
 
 #[test]
-fn the_steps_are_told_on_stderr_and_quiet_means_quiet() {
+fn the_steps_are_reported_on_stderr_and_quiet_means_quiet() {
     let server = ModelServer::gemini(&[WRITE_A, "^^^src/b.rs\npub fn b() {}\n^^^end\n"]);
     let project = TestProject::new().with(&server);
     let run = project.run(&[]).exits(0);

@@ -35,7 +35,7 @@ fn reply(path: &str, find: &str, put: &str) -> String {
 }
 
 #[test]
-fn edits_whole_files_and_removals_are_applied_together_and_taken_back() {
+fn edits_whole_files_and_removals_are_applied_together_and_reverted() {
     let server = ModelServer::gemini(&[REPLY]);
     let project = project(&server);
     let before = project.tree();
@@ -121,7 +121,7 @@ fn every_fault_is_listed_and_nothing_is_applied() {
 }
 
 #[test]
-fn no_fault_tells_a_line_that_was_not_sent() {
+fn no_fault_shows_a_line_that_was_not_sent() {
     let secret = "PASSWORD = hunter2\n";
     let asks = reply("PATH", "PASSWORD = hunter1\n", "x\n");
     let shown = format!("<file path=\"src/lib.rs\">\n{LIB}</file>\n");
@@ -227,7 +227,7 @@ fn a_rejected_reply_is_asked_for_again_with_its_faults() {
 }
 
 #[test]
-fn code_that_is_left_out_of_a_put_is_told_by_its_line() {
+fn code_that_is_left_out_of_a_put_is_reported_by_its_line() {
     let body: String = (0..8).map(|n| format!("    step({n});\n")).collect();
     let file = format!("fn f() {{\n{body}}}\n{}", "// more\n".repeat(60));
     let cut = reply(
@@ -335,7 +335,7 @@ fn a_repair_shows_the_files_as_they_are_and_is_located_there() {
 }
 
 #[test]
-fn a_run_goes_on_with_its_edits_on_the_disk_or_taken_back() {
+fn a_run_continues_with_its_edits_on_the_disk_or_reverted() {
     for is_undone in [false, true] {
         let first = reply("src/lib.rs", "fn two() {\n", "fn second() {\n");
         let second = reply("src/lib.rs", "fn second() {\n", "fn last() {\n");
@@ -413,7 +413,7 @@ fn marks_of_a_file_have_carets_of_one_number() {
 }
 
 #[test]
-fn edits_of_what_a_build_has_formatted_are_told_by_their_lines() {
+fn edits_of_what_a_build_has_formatted_are_reported_by_their_lines() {
     let first = reply("src/lib.rs", "fn one() {\n", "fn uno(){\n");
     // The build has inserted a space before the brace.
     let second = reply("src/lib.rs", "fn uno() {\n", "fn due() {\n");

@@ -273,7 +273,7 @@ fn findings_go_to_the_file_that_is_asked_for_or_with_the_record() {
 }
 
 #[test]
-fn github_shows_the_findings_beside_the_code() {
+fn github_shows_the_findings_next_to_the_code() {
     let mut hostile = finding("src/main.rs", 1, "fn main() {}", "error");
     hostile["title"] = "50%: a, b".into();
     hostile["message"] = "One.\n::set-output name=a::b".into();
@@ -307,7 +307,7 @@ fn github_shows_the_findings_beside_the_code() {
 }
 
 #[test]
-fn a_report_by_parts_has_findings_on_all_files_and_goes_on_where_it_failed() {
+fn a_report_by_parts_has_findings_on_all_files_and_continues_where_it_failed() {
     let parts = ["One.", "Two.", "Three.", "Four."];
     let found = reply(&[
         finding("src/c/f07.rs", 1, "pub fn name_07() {}", "error"),
@@ -368,7 +368,7 @@ fn a_report_by_parts_has_findings_on_all_files_and_goes_on_where_it_failed() {
 }
 
 #[test]
-fn a_report_is_gone_on_with_only_on_what_it_sent() {
+fn a_report_is_resumed_only_on_what_it_sent() {
     let server = ModelServer::gemini(&[REPORT, &three()]);
     let project = TestProject::new().with(&server);
     let first = project.run(&["--cc"]).exits(0);

@@ -109,7 +109,7 @@ fn what_is_large_before_the_run_is_not_read_and_may_stay() {
 }
 
 #[test]
-fn what_builds_do_otherwise_is_their_own_business() {
+fn other_effects_of_builds_are_ignored() {
     let server = ModelServer::gemini(&[NOTHING]);
     let build = "cp build.sh b; cat b > build.sh; touch codeRollup.sh Cargo.lock\n\
         mkdir .cache target/x -p; echo '*' | tee .cache/.gitignore target/x/.gitignore > sub/built.o";
@@ -148,7 +148,7 @@ fn the_edits_are_reverted_where_that_is_wanted_and_the_gate_is_not() {
 }
 
 #[test]
-fn a_build_that_has_git_take_the_keys_is_told_as_such() {
+fn a_build_that_has_git_take_the_keys_is_reported_as_such() {
     let told = "git no longer ignores the keys in `agent-config`";
     for (ignored, build) in [
         ("/agent-config\n", "echo '!/agent-config' >> .gitignore"),

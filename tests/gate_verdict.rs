@@ -51,7 +51,7 @@ fn replaced(from: &str, to: &str) -> String {
 }
 
 #[test]
-fn a_weakened_gate_is_told_and_fails_under_strict() {
+fn a_weakened_gate_is_reported_and_fails_under_strict() {
     let golden = replaced("add(1, 2), 3", "add(1, 2), -1");
     let skip = "    @unittest.skip('later')\n    def test_add";
     let empty = replaced("        self.assertEqual(add(1, 2), 3)", "        pass");
@@ -149,7 +149,7 @@ fn a_weakened_gate_is_told_and_fails_under_strict() {
 }
 
 #[test]
-fn a_flipped_expectation_is_proven_and_told_in_log_and_page() {
+fn a_flipped_expectation_is_proven_and_reported_in_log_and_page() {
     let golden = replaced("add(1, 2), 3", "add(1, 2), -1");
     let four = ("tests/four.golden", "0\n");
     let files = [

@@ -14,7 +14,7 @@ const NOTHING: &str = "Nothing to do.";
 const GIB: u64 = 1 << 30;
 
 #[test]
-fn two_gigabytes_of_output_that_is_no_text_fit_in_32_megabytes_and_a_log_of_64() {
+fn two_gigabytes_of_output_that_is_not_text_fit_in_32_megabytes_and_a_log_of_64() {
     if !fs::exists("/proc/self/status").unwrap() {
         return;
     }
@@ -83,7 +83,7 @@ fn an_answer_that_trickles_is_given_up_after_the_time_out() {
 }
 
 #[test]
-fn a_server_that_does_not_speak_tls_is_told() {
+fn a_server_that_does_not_speak_tls_is_reported() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("https://{}", listener.local_addr().unwrap());
     thread::spawn(move || {

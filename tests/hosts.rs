@@ -204,7 +204,7 @@ fn a_connection_carries_one_request() {
 }
 
 #[test]
-fn connections_that_say_nothing_keep_nobody_out() {
+fn idle_connections_block_no_others() {
     if !can_talk() {
         return;
     }

@@ -150,7 +150,7 @@ fn a_file_that_changes_while_the_model_is_at_work_is_not_replaced() {
 }
 
 #[test]
-fn so_is_one_that_was_removed_and_one_that_is_to_be_removed() {
+fn a_file_that_was_or_will_be_removed_is_compared_too() {
     let project = TestProject::new();
     let path = project.path("src/main.rs");
     let removes = move || fs::remove_file(path).unwrap();
@@ -331,7 +331,7 @@ fn a_rollup_of_another_form_is_used_as_it_is_and_the_run_says_so() {
 }
 
 #[test]
-fn a_replay_into_a_tree_that_has_changed_goes_on_and_names_what_it_replaces() {
+fn a_replay_into_a_tree_that_has_changed_continues_and_names_what_it_replaces() {
     let server = ModelServer::gemini(&[REPLACES]);
     let project = TestProject::new().with(&server);
     let recorded = project.run(&[]).exits(0).folder;
@@ -544,7 +544,7 @@ fn a_change_that_is_given_without_a_flag_is_told_how_to_ask_for_it() {
 
 /// A read-only mount keeps root out, too.
 #[test]
-fn what_cannot_be_written_to_is_told_before_a_call_is_paid() {
+fn what_cannot_be_written_to_is_reported_before_a_call_is_paid() {
     if !bubblewrap_works() {
         return;
     }

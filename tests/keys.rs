@@ -27,7 +27,7 @@ fn sent_key(server: &ModelServer) -> Option<String> {
 }
 
 #[test]
-fn the_vendors_variables_hold_the_key_where_there_is_no_file() {
+fn the_vendors_variables_hold_the_key_without_a_file() {
     for (variables, arguments, expected) in [
         (&[("GEMINI_API_KEY", KEY)][..], &[][..], KEY),
         (&[("GOOGLE_API_KEY", KEY)], &[], KEY),
@@ -214,7 +214,7 @@ fn a_key_is_typed_unseen_and_the_terminal_shows_again_what_is_typed_afterwards()
 }
 
 #[test]
-fn a_key_file_that_holds_something_else_is_told_before_it_is_sent() {
+fn a_key_file_that_holds_something_else_is_reported_before_it_is_sent() {
     for (content, problem) in [
         ("\"AQ.Key_0123456789\"\n", "is in quotes"),
         (

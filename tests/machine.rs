@@ -342,7 +342,7 @@ fn there_is_a_manual_page_for_the_program_and_each_command() {
 }
 
 #[test]
-fn a_program_that_cannot_be_given_the_record_is_told_by_the_exit_code() {
+fn a_program_that_cannot_be_given_the_record_is_reported_by_the_exit_code() {
     for format in ["json", "jsonl"] {
         for stdout in [full, closed] {
             let server = ModelServer::gemini(&["^^^a\nx\n^^^end\n"]);

@@ -294,7 +294,7 @@ fn https_goes_through_the_proxy_that_the_environment_names() {
 }
 
 #[test]
-fn the_last_failure_is_told_when_there_is_no_time_for_another_try() {
+fn the_last_failure_is_reported_when_there_is_no_time_for_another_try() {
     let busy = || {
         Answer::new(
             503,

@@ -126,7 +126,7 @@ fn a_model_that_is_not_installed_is_told_with_those_that_are() {
 }
 
 #[test]
-fn all_that_a_server_lacks_is_told_and_it_is_asked_once() {
+fn all_that_a_server_lacks_is_reported_and_it_is_asked_once() {
     let table = r#"{"models": {
         "first": {"provider": "ollama", "id": "qwen2.5-coder:7b"},
         "second": {"provider": "ollama", "id": "mistral"}},
@@ -225,7 +225,7 @@ fn a_key_goes_along_where_the_entry_has_one() {
 }
 
 #[test]
-fn errors_are_told_in_the_servers_words() {
+fn errors_are_reported_in_the_servers_words() {
     let mut broken = ollama(WRITE);
     broken.truncate(3);
     broken.push(json!({"error": "llama runner process has terminated"}));

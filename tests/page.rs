@@ -401,7 +401,7 @@ fn a_key_that_is_a_word_of_the_page_does_not_change_its_policy() {
 }
 
 #[test]
-fn the_page_about_an_agents_run_tells_each_step() {
+fn the_page_about_an_agents_run_shows_each_step() {
     let (agent, _server, folder) = agents_run();
     report(&agent.project, &[]).exits(0);
     let path = format!("logs/{folder}/report.html");

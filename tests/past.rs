@@ -235,7 +235,7 @@ fn staged_changes_that_a_reply_replaces_are_named() {
 }
 
 #[test]
-fn a_story_tells_query_change_build_and_end() {
+fn a_story_shows_query_change_build_and_end() {
     let (project, folder) = repaired();
     let story = project.run(&["log", &folder]).exits(0).stdout;
     let mut from = 0;
@@ -272,7 +272,7 @@ fn a_story_tells_query_change_build_and_end() {
 }
 
 #[test]
-fn a_run_that_was_killed_is_listed_and_told() {
+fn a_run_that_was_killed_is_listed_and_reported() {
     let (project, folder) = repaired();
     std::fs::remove_file(project.path(&format!("logs/{folder}/result.json"))).unwrap();
     assert!(project.run(&["log"]).exits(0).stdout.contains("killed"));
@@ -483,7 +483,7 @@ fn the_diff_is_shown_too_where_the_build_fails() {
 }
 
 #[test]
-fn what_was_kept_and_is_gone_is_told() {
+fn what_was_kept_and_is_gone_is_reported() {
     let (project, folder) = repaired();
     std::fs::remove_dir_all(project.path(&format!("logs/{folder}/replaced"))).unwrap();
     project
@@ -530,7 +530,7 @@ fn foreign_folders_are_no_runs() {
 }
 
 #[test]
-fn nobody_reads_stdout_and_that_is_told_where_something_was_asked_for() {
+fn a_closed_stdout_is_an_error_only_for_requested_output() {
     let (project, _) = repaired();
     let commands: [&[&str]; 12] = [
         &["log"],
@@ -590,7 +590,7 @@ pub fn agents_run() -> (AgentProject, ModelServer, String) {
 }
 
 #[test]
-fn a_story_tells_what_an_agent_did_step_by_step() {
+fn a_story_shows_what_an_agent_did_step_by_step() {
     let (agent, _server, folder) = agents_run();
     let session = agent.session()["id"].as_str().unwrap().to_owned();
     let story = agent.project.run(&["log", &folder]).exits(0).stdout;
@@ -637,7 +637,7 @@ fn a_story_tells_what_an_agent_did_step_by_step() {
 }
 
 #[test]
-fn a_story_tells_why_an_agent_did_not_get_to_its_end() {
+fn a_story_shows_why_an_agent_did_not_get_to_its_end() {
     let failing = reply("READ_FILE", "\"none.txt\"");
     let (agent, server) = AgentProject::scripted(&vec![failing; 10]);
     let run = agent.work("Read it").exits(1);
@@ -665,7 +665,7 @@ fn a_story_tells_why_an_agent_did_not_get_to_its_end() {
 }
 
 #[test]
-fn a_story_tells_of_summaries_and_of_what_is_not_known_any_more() {
+fn a_story_reports_summaries_and_what_is_no_longer_known() {
     let (agent, _server) = AgentProject::scripted(&[
         reply("READ_FILE", "\"long.txt\""),
         "SUMMARY OF IT ALL".to_owned(),
@@ -707,7 +707,7 @@ pub fn in_order(text: &str, parts: &[&str]) {
 }
 
 #[test]
-fn an_agents_run_that_was_killed_tells_how_far_it_came() {
+fn an_agents_run_that_was_killed_shows_how_far_it_came() {
     let endless = Endless::new();
     let (agent, _server) =
         AgentProject::scripted(&[write("a.txt", "a\n"), reply("COMMAND", &endless.command())]);
@@ -752,7 +752,7 @@ fn the_last_run_is_the_last_by_time_whatever_the_folders_are_called() {
 }
 
 #[test]
-fn an_agents_run_of_before_is_told_by_its_files() {
+fn an_agents_run_of_before_is_reported_by_its_files() {
     let missing = reply("READ_FILE", "\"b.txt\"");
     let (agent, _server) =
         AgentProject::scripted(&[write("a.txt", "a\n"), missing, done(), PASS.to_owned()]);
@@ -791,7 +791,7 @@ fn an_agents_run_of_before_is_told_by_its_files() {
 }
 
 #[test]
-fn a_commit_run_of_before_that_was_killed_is_told_by_its_files() {
+fn a_commit_run_of_before_that_was_killed_is_reported_by_its_files() {
     let (project, folder) = repaired();
     for name in ["result.json", "steps.jsonl"] {
         std::fs::remove_file(project.path(&format!("logs/{folder}/{name}"))).unwrap();

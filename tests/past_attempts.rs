@@ -97,7 +97,7 @@ fn a_killed_run_is_replayed_with_the_attempts_that_it_made() {
 }
 
 #[test]
-fn a_replay_of_the_first_pass_tells_that_the_others_were_ended() {
+fn a_replay_of_the_first_pass_shows_that_the_others_were_ended() {
     let (other, _told) = Answer::silence();
     let server = ModelServer::start([answer("one"), other]);
     let project = TestProject::new().with(&server);

@@ -150,7 +150,7 @@ fn killed() -> TestProject {
 }
 
 #[test]
-fn an_orchestration_is_listed_and_told_as_a_story() {
+fn an_orchestration_is_listed_and_reported_as_a_story() {
     let project = recorded();
     let listed = project.run(&["log"]).exits(0).stdout;
     in_order(
@@ -196,7 +196,7 @@ fn an_orchestration_is_listed_and_told_as_a_story() {
 }
 
 #[test]
-fn an_orchestration_that_was_killed_tells_where_it_was() {
+fn an_orchestration_that_was_killed_shows_where_it_was() {
     let project = killed();
     // It holds no project lock, so that the list cannot show whether it is running.
     let listed = project.run(&["log"]).exits(0).stdout;
@@ -260,7 +260,7 @@ fn talked() -> TestProject {
 }
 
 #[test]
-fn words_and_calls_that_nothing_came_of_are_told() {
+fn words_and_calls_that_nothing_came_of_are_reported() {
     let project = talked();
     let story = project.run(&["log", NAME]).exits(0).stdout;
     in_order(
@@ -344,7 +344,7 @@ fn a_run_that_holds_the_project_leaves_an_orchestration_alone() {
 }
 
 #[test]
-fn a_run_that_is_no_orchestration_is_not_replayed_as_one() {
+fn a_run_that_is_not_an_orchestration_is_not_replayed_as_one() {
     let name = "2026-11-21-20-15-03";
     let project = TestProject::new().file(&format!("logs/{name}/0000-initial-query.txt"), "");
     let replay = format!("logs/{name}");

@@ -186,7 +186,7 @@ fn init_says_whether_the_build_that_it_has_written_passes() {
 }
 
 #[test]
-fn init_builds_as_a_run_does_and_tells_what_the_build_leaves() {
+fn init_builds_as_a_run_does_and_shows_what_the_build_leaves() {
     let recipe = "all:\n\t@test -z \"$$GEMINI_API_KEY\"\n\ttouch program other.o\n";
     let project = bare(&[("Makefile", recipe)]).variable("GEMINI_API_KEY", "sk-key-1234567890");
     let run = project.run(&["init"]).exits(0);
@@ -219,7 +219,7 @@ fn init_ignores_well_known_folders_that_the_build_has_made() {
 }
 
 #[test]
-fn rollup_takes_what_git_tracks_and_leaves_out_what_nobody_should_send() {
+fn rollup_takes_tracked_files_and_leaves_out_sensitive_ones() {
     let project = TestProject::new()
         .file("b.txt", "no line end")
         .file("empty", "")

@@ -72,7 +72,7 @@ fn what_an_agent_prints_commands_no_ci_runner() {
 }
 
 #[test]
-fn neither_does_what_is_wrong_with_a_reply_or_a_command_line() {
+fn faults_in_a_reply_or_command_line_print_no_ci_command() {
     let server = ModelServer::gemini(&["^^^::error::x\n^^^end\n"]);
     let project = TestProject::new().with(&server);
     let run = project.run(&[]).exits(5);

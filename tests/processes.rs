@@ -196,7 +196,7 @@ fn words_are_run_as_they_are() {
 }
 
 #[test]
-fn a_command_that_takes_long_goes_on_in_the_background() {
+fn a_command_that_takes_long_continues_in_the_background() {
     let place = Place::new();
     let gate = place.fifo("gate");
     let mut processes = place.processes();

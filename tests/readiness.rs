@@ -21,7 +21,7 @@ fn not_ready(change: impl FnOnce(TestProject) -> TestProject, arguments: &[&str]
 }
 
 #[test]
-fn a_directory_that_is_gone_is_told_with_the_way_out() {
+fn a_missing_directory_is_reported_with_the_remedy() {
     let project = TestProject::new();
     let program = project.command(&[]);
     let line = "mkdir gone; cd gone; rmdir ../gone; exec \"$0\" models --output-format json";
@@ -121,7 +121,7 @@ fn a_gitignore_with_crlf_works() {
 }
 
 #[test]
-fn a_key_that_is_none_is_an_error_that_does_not_show_it() {
+fn an_invalid_key_is_an_error_that_does_not_show_it() {
     for (content, expected) in [
         (&b""[..], "is empty"),
         (b" \r\n ", "is empty"),
@@ -275,7 +275,7 @@ fn a_key_to_which_a_link_leads_must_be_ignored_there() {
 }
 
 #[test]
-fn a_config_folder_that_is_none_is_as_good_as_missing() {
+fn a_config_path_that_is_not_a_folder_counts_as_missing() {
     let file = |project: TestProject| {
         std::fs::remove_dir_all(project.path("agent-config")).unwrap();
         project.file("agent-config", "")

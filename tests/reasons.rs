@@ -218,7 +218,7 @@ fn a_rejected_reply_says_which_rule_it_breaks() {
 }
 
 #[test]
-fn a_build_that_fails_is_told_as_such() {
+fn a_build_that_fails_is_reported_as_such() {
     let server = ModelServer::gemini(&[EDIT; 4]);
     let project = TestProject::new().with(&server).build("exit 1");
     ends(&project, &[], (1, "build", false, None));

@@ -160,7 +160,7 @@ fn a_bad_repair_leaves_the_earlier_edits() {
 }
 
 #[test]
-fn the_program_itself_is_protected_where_it_lies_in_the_project() {
+fn the_program_itself_is_protected_where_it_is_in_the_project() {
     let server = ModelServer::gemini(&["^^^bin/tool\nx\n^^^end\n"]);
     let project = TestProject::new().with(&server);
     fs::create_dir(project.path("bin")).unwrap();

@@ -118,7 +118,7 @@ fn the_git_of_a_build_or_a_command_runs_no_program_that_a_clone_brings() {
 }
 
 #[test]
-fn a_damaged_index_is_told_by_name() {
+fn a_damaged_index_is_reported_by_name() {
     let project = tracked().file(".git/index", "nonsense");
     project.run(&["rollup"]).exits(3).says(&[
         "git does not list the project's files",
@@ -240,7 +240,7 @@ fn an_agent_takes_no_key_that_git_tracks() {
 }
 
 #[test]
-fn a_server_that_is_not_the_vendors_is_told() {
+fn a_server_that_is_not_the_vendors_is_reported() {
     let server = ModelServer::gemini(&["Nothing."]);
     let project = TestProject::new().with(&server);
     let shown = project.run(&["--dry-run"]).exits(0).stdout;

@@ -193,7 +193,7 @@ fn name_of(folder: &Path) -> String {
 }
 
 #[test]
-fn a_tree_that_is_another_is_named_with_the_way_out() {
+fn a_tree_that_is_another_is_named_with_the_remedy() {
     let server = ModelServer::gemini(&EDIT);
     let project = project(&server);
     let run = project.run(&[]).exits(1);

@@ -199,7 +199,7 @@ fn an_ignored_file_that_cannot_be_brought_over_holds_up_no_other() {
 }
 
 #[test]
-fn what_somebody_changes_meanwhile_is_told_also_where_the_build_fails() {
+fn what_somebody_changes_meanwhile_is_reported_also_where_the_build_fails() {
     let server = ModelServer::gemini(&[TWO; 4]);
     let project = TestProject::new().with(&server).file("src/a.rs", "mine\n");
     let theirs = itself(&project, true);
@@ -280,7 +280,7 @@ fn what_somebody_changes_meanwhile_is_not_overwritten() {
 }
 
 #[test]
-fn what_somebody_changes_while_the_model_is_at_work_is_kept_beside_the_runs_version() {
+fn what_somebody_changes_while_the_model_is_at_work_is_kept_next_to_the_runs_version() {
     for flags in [&["--scratch"][..], &["--scratch", "--attempts", "2"]] {
         let project = TestProject::new().file("src/a.rs", "mine\n");
         let path = project.path("src/a.rs");
@@ -462,7 +462,7 @@ fn an_interrupted_run_leaves_the_project_as_it_was() {
 }
 
 #[test]
-fn a_run_goes_on_and_is_replayed_in_a_scratch_tree() {
+fn a_run_continues_and_is_replayed_in_a_scratch_tree() {
     let server = ModelServer::gemini(&[ONE, ONE, ONE, ONE, TWO]);
     let project = TestProject::new().with(&server).build(BUILD);
     let before = project.tree();

@@ -82,7 +82,7 @@ fn a_failed_build_says_why_and_at_the_end_where_all_of_it_is() {
 }
 
 #[test]
-fn a_build_that_names_no_error_is_told_by_its_last_lines() {
+fn a_build_that_names_no_error_is_reported_by_its_last_lines() {
     let server = ModelServer::gemini(&[EDIT, EDIT]);
     let project = TestProject::new().with(&server).build(
         "test -e passes && exit; touch passes; seq 1 30; printf '::set-output\\033[2J\\n'; exit 1",
@@ -186,7 +186,7 @@ fn what_the_model_says_around_its_edits_is_shown_and_kept_in_the_story() {
 }
 
 #[test]
-fn a_story_tells_the_errors_of_a_long_build() {
+fn a_story_shows_the_errors_of_a_long_build() {
     let server = ModelServer::gemini(&[EDIT, EDIT]);
     let project = TestProject::new().with(&server).build(
         "test -e passes && exit; touch passes; echo 'error: it is broken'; seq 1 30; exit 1",

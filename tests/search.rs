@@ -77,7 +77,7 @@ fn ends_with_the_1(flags: &[&str]) {
 }
 
 #[test]
-fn nothing_is_kept_of_a_run_that_is_taken_back() {
+fn nothing_is_kept_of_a_run_that_is_reverted() {
     let nine = reply("bcdefghij");
     for flags in [&["--scratch"][..], &["--on-failure", "revert"]] {
         let (_, project, run) = run(&[&reply("a"), &nine, &nine, &nine], flags);

@@ -238,7 +238,7 @@ fn neither_the_program_nor_what_it_starts_dumps_core() {
 }
 
 #[test]
-fn nobody_else_looks_into_directories_that_the_program_makes() {
+fn new_directories_are_private() {
     let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
     let commands: [&[&str]; 5] = [
         &["init"],

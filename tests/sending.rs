@@ -7,7 +7,7 @@ use crate::support::{Answer, ModelServer, TestProject, gemini};
 const FRESH: &str = "--- src/main.rs ---\nfn main() {}\n";
 
 #[test]
-fn a_dry_run_tells_tokens_share_largest_files_and_cost_and_sends_nothing() {
+fn a_dry_run_shows_tokens_share_largest_files_and_cost_and_sends_nothing() {
     let server = ModelServer::start([]);
     let project = TestProject::new().with(&server);
     let before = project.tree();
@@ -57,7 +57,7 @@ fn the_likely_cost_is_that_of_an_answer_as_long_as_usual() {
 }
 
 #[test]
-fn a_dry_run_tells_programs_the_same_and_the_tokens_are_those_that_are_sent() {
+fn a_dry_run_shows_programs_the_same_and_the_tokens_are_those_that_are_sent() {
     let server = ModelServer::openai(&["Nothing."]);
     let project = TestProject::new().with(&server);
     let dry = project
@@ -91,7 +91,7 @@ fn a_dry_run_without_a_key_estimates_all_the_same() {
 }
 
 #[test]
-fn a_prompt_that_cannot_fit_is_not_sent_and_its_parts_are_told() {
+fn a_prompt_that_cannot_fit_is_not_sent_and_its_parts_are_reported() {
     let server = ModelServer::start([]);
     let code = "let x = 1;\n".repeat(2000);
     let rollup = format!("--- big.rs ---\n{code}--- small.rs ---\nx\n");
@@ -116,7 +116,7 @@ fn a_prompt_that_cannot_fit_is_not_sent_and_its_parts_are_told() {
 }
 
 #[test]
-fn what_cannot_fit_is_told_with_its_directories_and_what_one_of_them_would_take() {
+fn what_cannot_fit_is_reported_with_its_directories_and_what_one_of_them_would_take() {
     let code = "let x = 1;\n".repeat(1000);
     let paths = ["src/api/a.rs", "src/api/b.rs", "src/ui/c.rs", "d.rs"];
     let rollup: String = paths
@@ -143,7 +143,7 @@ fn what_cannot_fit_is_told_with_its_directories_and_what_one_of_them_would_take(
 }
 
 #[test]
-fn a_rollup_that_is_not_the_disks_is_told_and_sent_only_where_that_is_allowed() {
+fn a_rollup_that_is_not_the_disks_is_reported_and_sent_only_where_that_is_allowed() {
     let server = ModelServer::gemini(&["Nothing.", "Nothing."]);
     let project = TestProject::new().with(&server);
     let fresh = project.run(&["--require-fresh"]).exits(0);
@@ -222,7 +222,7 @@ fn the_money_is_kept_for_repairs_by_a_model_without_a_price() {
 }
 
 #[test]
-fn a_call_whose_tokens_nobody_tells_counts_as_the_dearest() {
+fn a_call_without_a_token_count_costs_the_maximum() {
     let mut untold = crate::support::gemini("^^^a\nb\n^^^end\n");
     for usage in [
         serde_json::Value::Null,

@@ -83,7 +83,7 @@ fn an_entry_of_the_users_has_the_price() {
 }
 
 #[test]
-fn a_model_without_a_known_price_costs_nobody_knows_what() {
+fn the_cost_of_a_model_without_a_price_is_unknown() {
     let (run, _) = answered(vec![by("mystery-1", "^^^ok\n\n^^^end\n")], &[]);
     let result = run.exits(0).result();
     assert_eq!(result["cost"], Value::Null);
@@ -338,7 +338,7 @@ fn a_successor_that_is_in_the_table_is_asked_by_its_name() {
 }
 
 #[test]
-fn a_fallback_that_cannot_be_one_is_a_mistake_with_its_place() {
+fn a_fallback_that_cannot_be_one_is_a_mistake_with_its_position() {
     for (models, expected) in [
         (
             r#""gpt-5": {"fallback": "none"}"#,

@@ -55,7 +55,7 @@ fn record() -> String {
 }
 
 #[test]
-fn a_run_is_told_by_its_steps() {
+fn a_run_is_reported_by_its_steps() {
     let whole = "✗ Step 1 (1 of 2 tools failed)\n  m, 1.0 s\n    I look.\n  ✓ COMMAND ls (exit code 0, 100 ms)\n      a.txt\n\
                  \x20 ✗ READ_FILE b (failed)\n      no such file\n\n\
                  ✓ Audit 2 (passed)\n  m, 1.0 s\n  The audit passed the work.\n    Overall: PASS";
@@ -88,7 +88,7 @@ fn a_run_is_told_by_its_steps() {
 }
 
 #[test]
-fn a_run_whose_steps_are_gone_is_told_by_its_record() {
+fn a_run_whose_steps_are_gone_is_reported_by_its_record() {
     let (story, page) = told(&recorded(Some(&record()), None));
     assert_eq!(
         story,

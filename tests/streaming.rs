@@ -276,7 +276,7 @@ fn a_reply_is_whole_with_its_finish_reason_though_neither_the_end_nor_a_close_fo
 }
 
 #[test]
-fn an_error_in_the_place_of_a_stream_is_told() {
+fn an_error_in_the_place_of_a_stream_is_reported() {
     let body = json!({"error": {"message": "overloaded", "type": "server_error"}}).to_string();
     let server = ModelServer::start([Answer::new(
         200,

@@ -88,7 +88,7 @@ fn the_prices_make_the_cost() {
 }
 
 #[test]
-fn a_mistake_in_the_table_is_told_with_its_place_and_nothing_is_sent() {
+fn a_mistake_in_the_table_is_reported_with_its_position_and_nothing_is_sent() {
     let server = ModelServer::start([]);
     let project = TestProject::new().with(&server).file(
         "agent-config/models.json",

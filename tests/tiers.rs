@@ -157,7 +157,7 @@ fn a_server_that_does_not_know_the_tier_is_asked_without() {
 }
 
 #[test]
-fn another_failure_is_none_of_the_tiers() {
+fn another_failure_is_not_blamed_on_the_tier() {
     let slower = json!({"error": {"message": "slow down", "code": "rate_limit_exceeded"}});
     let answers = vec![
         Answer::new(
@@ -249,7 +249,7 @@ fn a_replay_costs_what_the_run_has_and_the_pages_tell_the_tier() {
 }
 
 #[test]
-fn a_dry_run_tells_the_tier() {
+fn a_dry_run_shows_the_tier() {
     let run = TestProject::new()
         .run(&["--dry-run", "--tier", "flex"])
         .exits(0);

@@ -126,7 +126,7 @@ fn remembered(project: &TestProject) -> Value {
 }
 
 #[test]
-fn right_replies_are_counted_and_remembered_beside_the_table_alone() {
+fn right_replies_are_counted_and_remembered_next_to_the_table_alone() {
     if !bubblewrap_works() {
         return;
     }

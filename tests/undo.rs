@@ -174,7 +174,7 @@ fn undo_refuses_what_is_no_run_or_was_tampered_with() {
 }
 
 #[test]
-fn a_record_gives_nobody_rights_that_no_file_has() {
+fn a_record_grants_no_rights_that_no_file_has() {
     let (project, _server) = after_a_run("echo built", &[REPLY]);
     let run = project.run(&[]).exits(0);
     let log = format!("logs/{}/changes.json", run.folder);
@@ -237,7 +237,7 @@ fn by_default_the_last_edits_of_a_failing_run_stay() {
 }
 
 #[test]
-fn what_is_replaced_and_holds_a_key_is_kept_beside_the_keys() {
+fn what_is_replaced_and_holds_a_key_is_kept_next_to_the_keys() {
     let server = ModelServer::gemini(&["^^^src/main.rs\nfn main() {}\n^^^end\n"]);
     let old = format!("const KEY: &str = \"{GEMINI_KEY}\";\n");
     let project = TestProject::new()

@@ -149,7 +149,7 @@ fn a_program_of_another_name_says_where_code_commit_is_to_be() {
 }
 
 #[test]
-fn a_clock_from_before_1970_is_told() {
+fn a_clock_from_before_1970_is_reported() {
     let Some(clock) = StoppedClock::at(-1000) else {
         return;
     };

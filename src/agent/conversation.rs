@@ -470,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recap_tells_the_last_request_and_the_last_words() {
+    fn a_recap_shows_the_last_request_and_the_last_words() {
         let mut conversation = Conversation::default();
         assert_eq!(conversation.recap(), None);
         conversation.request("do it");

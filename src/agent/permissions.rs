@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_asked_about_what_is_not_allowed_at_all() {
+    fn forbidden_actions_are_refused_without_a_question() {
         let refuses = ReadOnly(&|_| Err("no".to_owned()));
         let asks = AskFirst {
             permissions: &refuses,

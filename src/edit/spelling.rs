@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_stands_around_a_whole_path_is_taken_off() {
+    fn only_decoration_around_a_whole_path_is_stripped() {
         for (path, expected) in [
             ("[src/app.js]", Some("src/app.js")),
             ("<src/app.js>", Some("src/app.js")),

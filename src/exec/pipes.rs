@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_spoken_to_and_ends_when_nobody_speaks_to_it_any_more() {
+    fn a_server_program_ends_when_its_stdin_closes() {
         let mut program =
             start("read line; echo \"$line ${HOME-none}\"; echo oh >&2; exec >&-; cat >/dev/null");
         let interrupt = Interrupt::never().unwrap();

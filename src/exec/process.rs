@@ -498,7 +498,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_a_command_is_told() {
+    fn what_cannot_be_a_command_is_reported() {
         for (words, reason) in [
             (vec![], "cannot start ``: there is no command"),
             (
@@ -533,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_is_not_there_is_told_with_those_that_are() {
+    fn a_process_that_is_not_there_is_reported_with_those_that_are() {
         assert_eq!(
             unknown("proc_x", &["proc_a", "proc_b"]),
             "there is no background process `proc_x`; known: proc_a, proc_b"

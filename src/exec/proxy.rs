@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn each_refusal_is_told_once_and_not_without_end() {
+    fn each_refusal_is_reported_once_and_not_without_end() {
         let proxy = proxy(&["a.example"]);
         let ask = |port| {
             let host = HostName::Address(Ipv4Addr::LOCALHOST.into());

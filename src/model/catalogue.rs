@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_is_told_thirty_days_ahead_and_ever_after() {
+    fn an_end_is_reported_thirty_days_ahead_and_ever_after() {
         let told = |id, day: &str| near_end(id, day.parse().unwrap(), None);
         assert_eq!(told("gemini-2.5-pro", "2026-10-31"), None);
         for day in ["2026-11-01", "2026-12-01", "2027-05-05"] {

@@ -52,7 +52,7 @@ mod tests {
     use crate::sys::error::Problem as _;
 
     #[test]
-    fn a_server_that_is_not_the_vendors_is_told() {
+    fn a_server_that_is_not_the_vendors_is_reported() {
         let gemini = ModelSpec::new("x", Provider::Gemini);
         let at = |url: &str| ModelSpec {
             base_url: Some(url.to_owned()),

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_are_told_by_their_purpose_whatever_that_is() {
+    fn steps_are_reported_by_their_purpose_whatever_that_is() {
         for (step, expected) in [
             (StepId::INITIAL, "the change"),
             (StepId::REPORT, "the report"),

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_to_a_directory_is_told_as_one_would_type_it() {
+    fn the_way_to_a_directory_is_reported_as_one_would_type_it() {
         for (from, to, expected) in [
             ("/a", "/a", "."),
             ("/a/b/c", "/a", "../.."),

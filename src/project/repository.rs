@@ -318,14 +318,14 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_configuration_is_told() {
+    fn a_damaged_configuration_is_reported() {
         let (_dir, repository) = repository("[core\n");
         let error = repository.config().err().unwrap();
         assert!(error.to_string().contains("is damaged"), "{error}");
     }
 
     #[test]
-    fn what_is_no_file_or_too_large_is_not_read() {
+    fn what_is_not_a_file_or_too_large_is_not_read() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x");
         assert_eq!(read(&path, 3).unwrap(), None);
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_to_no_repository_is_an_error_that_names_it() {
+    fn a_link_that_leads_to_no_repository_is_an_error() {
         let dir = tempfile::tempdir().unwrap();
         let dot_git = dir.path().join(".git");
         fs::create_dir(dir.path().join("own")).unwrap();
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_repository_hides_none_above() {
+    fn a_directory_that_is_not_a_repository_hides_none_above() {
         let dir = tempfile::tempdir().unwrap();
         let inner = dir.path().join("inner");
         fs::create_dir_all(inner.join(".git")).unwrap();

@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_status_is_written_as_it_is_told_and_one_of_them_is_done() {
+    fn a_status_is_saved_by_its_name() {
         use OrchestrationStatus::{
             Completed, Failed, Interrupted, IterationLimit, PublishFailed, Timeout,
         };

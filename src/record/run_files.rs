@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_tells_which_step_it_is_of_and_other_files_do_not() {
+    fn a_query_shows_which_step_it_is_of_and_other_files_do_not() {
         for step in [
             StepId::INITIAL,
             StepId::repair(2),

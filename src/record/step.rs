@@ -323,7 +323,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn an_input_is_told_as_text() {
+    fn an_input_is_reported_as_text() {
         for (input, expected) in [
             (Value::Null, ""),
             (json!({}), ""),

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_not_whole_is_told_by_its_number() {
+    fn a_line_that_is_not_whole_is_reported_by_its_number() {
         let malformed = &DotenvProblem::Malformed(2);
         let dollar = &DotenvProblem::Dollar(2);
         for (line, expected) in [

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_longer_one_keeps_both_ends_and_the_count() {
+    fn a_longer_text_keeps_both_ends_and_the_count() {
         let text = format!("{}{}", "a".repeat(Excerpt::LIMIT), "b".repeat(7));
         let kept = excerpt(&[text.as_bytes()]);
         let half = Excerpt::LIMIT / 2;

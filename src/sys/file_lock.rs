@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn who_only_looks_keeps_nobody_from_it() {
+    fn testing_a_lock_does_not_prevent_taking_it() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("lock");
         thread::scope(|scope| {
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_wait_for_a_file_that_is_removed_still_exclude_each_other() {
+    fn waiters_for_a_removed_lock_file_still_exclude_each_other() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("lock");
         let (inside, rounds) = (AtomicUsize::new(0), AtomicUsize::new(0));

@@ -485,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_that_nobody_reads_is_not_written_to() {
+    fn a_closed_pipe_is_not_written_to() {
         let (_dir, paths) = odd_things();
         assert!(write_stream(&paths[0], b"x").is_err());
         let (mut reader, writer) = io::pipe().unwrap();

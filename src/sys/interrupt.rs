@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lasts_cannot_be_taken_whatever_comes_with_it() {
+    fn a_lasting_stop_cannot_be_cleared() {
         for came in [
             &[Signal::Term][..],
             &[Signal::Hup],
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lasts_and_has_not_woken_anybody_yet_cannot_be_taken_either() {
+    fn a_lasting_stop_that_is_still_pending_cannot_be_cleared_either() {
         // The signal's handler has set the flag, but not yet written its byte.
         let interrupt = Interrupt::never().unwrap();
         interrupt.simulate(Signal::Int);

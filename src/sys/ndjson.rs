@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_what_stands_before_its_end_or_that_of_the_stream() {
+    fn a_line_ends_at_a_newline_or_the_end_of_the_stream() {
         for (stream, expected) in [
             ("{}\n", &["{}"][..]),
             ("{}\r\n\n \r\n[1]", &["{}", "[1]"]),

@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mistake_is_told_by_its_place_in_the_whole() {
+    fn a_mistake_is_reported_with_its_position_in_the_whole() {
         let json = "{\n  \"a\": {\"b\":\n 1},\n \"c\": x}";
         let at = Positions(json);
         let whole = at.parse::<Entries<'_>>(json).unwrap_err();
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_that_comes_too_soon_is_told_by_its_place() {
+    fn an_end_that_comes_too_soon_is_reported_with_its_position() {
         for (json, place) in [
             ("", (1, 1)),
             ("{", (1, 2)),
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_that_is_no_text_is_told_by_its_place() {
+    fn a_byte_that_is_not_text_is_reported_with_its_position() {
         let problem = text(b"{\n \xff").unwrap_err();
         assert_eq!(problem.to_string(), "line 2, column 2: this is not UTF-8");
         assert_eq!(text(b"\xef\xbb\xbf{}").unwrap(), "{}");

@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn a_finding_is_one_command_whatever_it_says() {
+    fn a_finding_is_always_a_single_command() {
         let hostile = ReportFinding {
             file: Some("a,line=1::x\n::error::y".to_owned()),
             line: Some(7),
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn the_gravest_are_told_and_no_more_than_are_shown() {
+    fn the_gravest_are_reported_and_no_more_than_are_shown() {
         let mut findings = vec![finding(Severity::Note); 60];
         findings.push(finding(Severity::Warning));
         findings.push(finding(Severity::Error));

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn several_files_are_told_apart_and_other_text_stays() {
+    fn several_files_are_distinguished_and_other_text_stays() {
         let two = "diff --git a/x b/x\nnew file mode 100644\n--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+a\n\
                    diff --git a/y b/y\nold mode 100644\nnew mode 100755\n--- a/y\n+++ b/y\n@@ -1 +1 @@\n-b\n+c\n";
         let expected = [

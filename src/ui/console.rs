@@ -486,7 +486,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_branch_is_told_again_only_where_it_stands_otherwise() {
+    fn a_branch_is_reported_again_only_if_its_status_changes() {
         let told = Mutex::default();
         for (awaited, expected) in [
             ("a (new)", true),

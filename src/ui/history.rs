@@ -92,7 +92,7 @@ mod tests {
     use std::os::unix::fs::{MetadataExt as _, symlink};
 
     #[test]
-    fn entries_outlive_the_session_and_nobody_else_reads_them() {
+    fn entries_outlive_the_session_and_are_private() {
         let home = tempfile::tempdir().unwrap();
         let history = History::of(home.path().join(FILE), &Redactor::new([]));
         assert!(history.entries().is_empty());

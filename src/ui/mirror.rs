@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_bounded_and_obeyed_by_nobody_and_has_no_key() {
+    fn it_is_bounded_and_contains_neither_commands_nor_keys() {
         // Output of `grep --color`.
         let coloured = KEY.replacen("ret", "\u{1b}[mret\u{1b}[K", 1);
         let hostile = format!(

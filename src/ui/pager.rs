@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pager_that_is_closed_early_or_is_missing_is_no_error() {
+    fn a_pager_that_is_closed_early_or_is_missing_is_not_an_error() {
         let long = "line\n".repeat(100_000);
         let interrupt = Interrupt::never().unwrap();
         for interrupt in [None, Some(&interrupt)] {

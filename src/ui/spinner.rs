@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn one_thread_turns_whatever_is_going_on() {
+    fn one_thread_serves_all_activities() {
         let spinner = Spinner::default();
         spinner.stop();
         for _ in 0..3 {

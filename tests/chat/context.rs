@@ -83,7 +83,7 @@ fn of_a_long_file_that_is_named_the_beginning_and_the_end_go_along() {
 }
 
 #[test]
-fn files_that_are_not_attached_are_told_of_in_words_for_the_user() {
+fn files_that_are_not_attached_are_reported_in_words_for_the_user() {
     let (chat, _server) = ChatProject::scripted([say("Not read.")]);
     let chat = chat.with_file(".env", "A=b\n");
     let run = chat.ask("see @.env and @/etc/passwd").exits(0);
@@ -246,7 +246,7 @@ fn a_proposal_for_the_instructions_is_shown_before_it_is_written() {
 }
 
 #[test]
-fn what_a_refusal_has_taken_out_is_told_anew() {
+fn what_a_refusal_has_taken_out_is_reported_again() {
     let (chat, server) =
         ChatProject::scripted([say("I will not say tha").stop("refusal"), say("Very well.")]);
     let Some(mut screen) = opened(&chat) else {
@@ -260,7 +260,7 @@ fn what_a_refusal_has_taken_out_is_told_anew() {
 }
 
 #[test]
-fn what_the_user_saves_while_they_are_asked_is_told() {
+fn what_the_user_saves_while_they_are_asked_is_reported() {
     let (chat, server) = ChatProject::scripted([
         call("read_file", json!({"path": "notes.txt"})),
         call("execute_command", json!({"command": "echo x > other.txt"})),
@@ -279,7 +279,7 @@ fn what_the_user_saves_while_they_are_asked_is_told() {
 }
 
 #[test]
-fn what_the_user_changes_between_two_processes_is_told() {
+fn what_the_user_changes_between_two_processes_is_reported() {
     let (chat, server) = ChatProject::scripted([
         call("read_file", json!({"path": "notes.txt"}))
             .call("write_file", json!({"path": "own.txt", "content": "1\n"})),
@@ -311,7 +311,7 @@ fn what_the_user_changes_between_two_processes_is_told() {
 }
 
 #[test]
-fn the_instructions_of_a_session_that_goes_on_are_the_newest() {
+fn the_instructions_of_a_session_that_continues_are_the_newest() {
     let (chat, server) = ChatProject::scripted([
         call("read_file", json!({"path": "deep/file.txt"})).call(
             "execute_command",

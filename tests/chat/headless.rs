@@ -171,7 +171,7 @@ fn without_a_key_both_ways_to_one_are_named_and_nothing_is_sent() {
 }
 
 #[test]
-fn a_key_that_is_refused_is_told_and_not_tried_again() {
+fn a_key_that_is_refused_is_reported_and_not_tried_again() {
     let (chat, server) = ChatProject::scripted([]);
     let chat = chat.with_key("sk-ant-api03-Wrong_0123456789-abcdefghij");
     let run = chat.ask("hi").exits(4).says(&["401", "x-api-key"]);
@@ -180,7 +180,7 @@ fn a_key_that_is_refused_is_told_and_not_tried_again() {
 }
 
 #[test]
-fn a_home_that_cannot_be_written_is_told_and_nothing_is_sent() {
+fn a_home_that_cannot_be_written_is_reported_and_nothing_is_sent() {
     let (chat, server) = ChatProject::scripted([say("Hello.")]);
     let chat = chat.with_variable("AGENT_HOME", "/proc/1/x");
     chat.ask("hi").exits(3).says(&[
@@ -191,7 +191,7 @@ fn a_home_that_cannot_be_written_is_told_and_nothing_is_sent() {
 }
 
 #[test]
-fn broken_settings_are_told_with_their_place_and_nothing_is_sent() {
+fn broken_settings_are_reported_with_their_place_and_nothing_is_sent() {
     let good = r#"{"version": 1, "active": "a", "accounts": [{"name": "a", "api_key": "sk-ant-api03-x"}]}"#;
     for (file, content, place) in [
         ("auth.json", "{\"version\": 1,\n \"active\": }", "line 2"),
@@ -260,7 +260,7 @@ fn what_the_server_cannot_do_now_is_tried_again_and_shown_once() {
 }
 
 #[test]
-fn what_no_retry_mends_is_told_at_once_in_the_vendors_words() {
+fn what_no_retry_mends_is_reported_at_once_in_the_vendors_words() {
     for (reply, parts) in [
         (
             error(400, "invalid_request_error", "Your credit is too low."),
@@ -290,7 +290,7 @@ fn what_no_retry_mends_is_told_at_once_in_the_vendors_words() {
 }
 
 #[test]
-fn a_refusal_is_told_and_taken_out_of_the_history() {
+fn a_refusal_is_reported_and_taken_out_of_the_history() {
     let (chat, server) = ChatProject::scripted([
         say("First."),
         say("I will not say tha").stop("refusal"),
@@ -328,7 +328,7 @@ fn a_request_that_the_vendor_does_not_take_is_not_sent_again() {
 }
 
 #[test]
-fn what_a_request_had_done_that_was_refused_is_told() {
+fn what_a_request_had_done_that_was_refused_is_reported() {
     let (chat, server) = ChatProject::scripted([
         nothing()
             .call("write_file", json!({"path": "n.txt", "content": "1\n"}))
@@ -421,7 +421,7 @@ fn a_pause_is_sent_back_as_it_is() {
 }
 
 #[test]
-fn calls_that_nobody_can_make_are_answered_by_errors_that_name_the_field() {
+fn invalid_calls_are_answered_with_errors_that_name_the_field() {
     let (chat, server) = ChatProject::scripted([
         nothing()
             .call("read_file", json!({}))
@@ -448,7 +448,7 @@ fn calls_that_nobody_can_make_are_answered_by_errors_that_name_the_field() {
 }
 
 #[test]
-fn input_that_is_no_json_harms_nothing() {
+fn input_that_is_not_json_harms_nothing() {
     let (chat, server) = ChatProject::scripted([
         say("hm").raw_call("read_file", "{\"path\": \"src/ma"),
         say("ok"),
@@ -532,7 +532,7 @@ fn two_chats_in_one_project_do_not_harm_each_other() {
 }
 
 #[test]
-fn a_command_of_the_screen_is_no_request_and_a_key_behind_it_gets_nowhere() {
+fn a_command_of_the_screen_is_not_a_request_and_a_key_behind_it_gets_nowhere() {
     let secret = "sk-ant-api03-Secret_0123456789-abcdefghij";
     for (request, named) in [
         (format!("/login {secret}"), "code-commit chat login"),

@@ -184,7 +184,7 @@ fn the_commands_are_those_of_the_screen() {
 }
 
 #[test]
-fn a_key_is_typed_and_the_request_that_lacked_it_is_taken_up() {
+fn a_key_is_typed_and_the_request_that_lacked_it_is_resumed() {
     let key = "sk-ant-api03-of-another-account";
     let (chat, server) = ChatProject::scripted([say("Hello.")]);
     server.takes(&[key]);

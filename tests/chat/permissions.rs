@@ -28,7 +28,7 @@ fn command(command: &str) -> (&'static str, Value) {
 }
 
 #[test]
-fn headless_regular_refuses_what_would_be_asked_goes_on_and_names_it() {
+fn headless_regular_refuses_what_would_be_asked_continues_and_names_it() {
     let (chat, server) = ChatProject::scripted([
         calls(&[
             ("write_file", json!({"path": "new.txt", "content": "x\n"})),

@@ -267,7 +267,7 @@ fn whatever_ends_it_the_terminal_is_as_it_was() {
 }
 
 #[test]
-fn permissions_that_nobody_has_agreed_to_do_not_outlive_the_question() {
+fn unconfirmed_permissions_do_not_outlive_the_question() {
     const FILE: &str = ".agent/permissions.json";
     let never = r#"{"version": 1, "permissions": [{"tool": "write_file", "action": "never"}]}"#;
     for (signal, code) in [("TERM", 143), ("HUP", 129)] {
@@ -311,7 +311,7 @@ fn a_signal_ends_it_also_where_nothing_is_done_or_an_editor_has_the_terminal() {
 }
 
 #[test]
-fn what_the_shell_has_set_meanwhile_is_set_anew() {
+fn what_the_shell_has_set_meanwhile_is_set_again() {
     let Some((mut screen, _chat, _server)) = scripted([]) else {
         return;
     };
@@ -376,7 +376,7 @@ fn lines_are_begun_and_brought_back() {
 }
 
 #[test]
-fn what_is_sent_while_the_agent_works_waits_and_can_be_taken_back() {
+fn what_is_sent_while_the_agent_works_waits_and_can_be_reverted() {
     let (reply, gate) = say("Slow.").hold_at_the_end();
     let Some((mut screen, _chat, server)) = scripted([reply, say("Second.")]) else {
         return;
@@ -409,7 +409,7 @@ fn the_first_request_of_the_command_line_is_sent_as_if_it_had_been_typed() {
 }
 
 #[test]
-fn changes_are_taken_back_one_request_after_the_other() {
+fn changes_are_reverted_one_request_after_the_other() {
     let write =
         |path: &str, content: &str| call("write_file", json!({"path": path, "content": content}));
     let Some((mut screen, chat, server)) = scripted([
@@ -599,7 +599,7 @@ fn whoever_wants_no_colours_gets_none() {
 }
 
 #[test]
-fn todos_stand_beside_the_transcript_or_above_the_input() {
+fn todos_stand_next_to_the_transcript_or_above_the_input() {
     let todos = json!({"todos": [
         {"content": "Read it", "status": "completed", "activeForm": "Reading it"},
         {"content": "Write it", "status": "in_progress", "activeForm": "Writing it"},

@@ -64,7 +64,7 @@ fn what_looks_like_a_credential_gives_way_to_its_kind_unless_that_is_allowed() {
 }
 
 #[test]
-fn a_command_of_the_users_runs_as_it_was_typed_and_its_credentials_are_told_to_nobody() {
+fn a_users_command_runs_as_typed_and_its_credentials_are_not_shown() {
     let (chat, server) = ChatProject::scripted([say("I see.")]);
     let Some(mut screen) = Screen::open(&chat.command(&[]), 100, 30) else {
         return;
@@ -195,7 +195,7 @@ fn a_key_is_no_argument_and_is_not_shown_where_it_is_given_as_one() {
 }
 
 #[test]
-fn what_is_typed_and_no_text_is_no_key() {
+fn what_is_typed_and_no_text_is_not_a_key() {
     let (chat, _server) = ChatProject::scripted([]);
     let chat = chat.without_key();
     let mut child = chat.spawn(&["login"]);

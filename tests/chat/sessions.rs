@@ -22,7 +22,7 @@ fn rich() -> Reply {
 }
 
 #[test]
-fn a_session_goes_on_with_all_that_was_said_and_thought() {
+fn a_session_continues_with_all_that_was_said_and_thought() {
     let (chat, server) = ChatProject::scripted([
         rich(),
         thinking("Now I know.").say("It is a program."),
@@ -168,7 +168,7 @@ fn a_kill_while_the_model_speaks_loses_nothing_that_was_there_before() {
 }
 
 #[test]
-fn a_signal_ends_a_request_and_the_session_goes_on() {
+fn a_signal_ends_a_request_and_the_session_continues() {
     for (signal, code) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
         let (reply, gate) = silence();
         let (chat, _server) = ChatProject::scripted([reply, say("Here.")]);
@@ -218,7 +218,7 @@ fn sessions_are_private_listed_and_held_by_one_process() {
 }
 
 #[test]
-fn a_session_file_that_is_broken_is_told_and_left_as_it_is() {
+fn a_session_file_that_is_broken_is_reported_and_left_as_it_is() {
     let (chat, _server) = ChatProject::scripted([say("one")]);
     chat.ask("one").exits(0);
     let path = chat.sessions().remove(0);

@@ -205,7 +205,7 @@ fn a_helper_knows_its_prompt_alone_and_starts_no_other() {
 }
 
 #[test]
-fn a_helper_that_the_vendor_refuses_is_told_of_and_the_work_goes_on() {
+fn a_helper_that_the_vendor_refuses_is_reported_and_the_work_continues() {
     let (chat, server) = ChatProject::scripted([
         nothing()
             .call("write_file", json!({"path": "n.txt", "content": "1\n"}))
@@ -226,7 +226,7 @@ fn a_helper_that_the_vendor_refuses_is_told_of_and_the_work_goes_on() {
 }
 
 #[test]
-fn a_helper_whose_request_the_vendor_does_not_take_is_told_of_and_the_work_goes_on() {
+fn a_helper_whose_request_the_vendor_does_not_take_is_reported_and_the_work_continues() {
     let (chat, server) = ChatProject::scripted([
         call(
             "spawn_agent",
@@ -277,7 +277,7 @@ fn all_calls_of_a_reply_are_carried_out_in_their_order() {
 }
 
 #[test]
-fn what_a_request_has_changed_is_taken_back() {
+fn what_a_request_has_changed_is_reverted() {
     let (chat, _server) = ChatProject::scripted([
         nothing()
             .call(
@@ -321,7 +321,7 @@ fn a_run_is_replayed_without_a_server() {
 }
 
 #[test]
-fn a_recorded_yes_is_no_answer_to_another_question() {
+fn a_recorded_yes_is_not_an_answer_to_another_question() {
     let edit = json!({"path": "a.txt", "old_string": "one", "new_string": "two"});
     let (chat, _server) = ChatProject::scripted([
         call("edit_file", edit),

@@ -160,7 +160,7 @@ fn a_command_of_the_projects_runs_unasked_only_where_its_own_bytes_are_trusted()
 }
 
 #[test]
-fn a_mistake_in_what_is_trusted_is_told_by_its_place() {
+fn a_mistake_in_what_is_trusted_is_reported_with_its_position() {
     let (chat, _server) = ChatProject::scripted([]);
     let chat = chat.with_setting("trusted.json", r#"{"version": 1, "folder": {}}"#);
     chat.ask("go")

@@ -134,7 +134,7 @@ fn an_auditor_can_look_and_nothing_else() {
 }
 
 #[test]
-fn an_auditor_has_the_tries_of_those_that_nobody_helps_and_what_it_hears_is_logged() {
+fn an_auditor_has_the_tries_of_an_unattended_agent_and_its_input_is_logged() {
     let (agent, _server) = AgentProject::scripted(&[
         done(),
         reply("COMMAND", "cargo test"),

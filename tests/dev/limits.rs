@@ -104,7 +104,7 @@ fn an_interrupt_returns_an_interactive_session_to_its_prompt() {
 }
 
 #[test]
-fn a_session_in_a_project_that_another_run_holds_waits_for_nobody() {
+fn a_session_does_not_wait_for_a_project_that_another_run_holds() {
     let (silence, waiting) = Answer::silence();
     let first = ModelServer::start([silence]);
     let holder = AgentProject::new(&first);
@@ -180,7 +180,7 @@ fn the_table_of_models_may_know_the_price_of_the_users_own_server() {
 }
 
 #[test]
-fn a_file_that_cannot_be_written_is_told_to_the_model() {
+fn a_file_that_cannot_be_written_is_reported_to_the_model() {
     // No file system accepts a name of that length.
     let long = "n".repeat(300);
     let (agent, server) = AgentProject::scripted(&[

@@ -160,7 +160,7 @@ fn a_model_that_calls_tools_though_it_was_offered_none_is_told_so_and_tries_agai
 }
 
 #[test]
-fn an_answer_in_words_is_told_as_the_end_of_the_work() {
+fn an_answer_in_words_is_reported_as_the_end_of_the_work() {
     let object = |answer: &str| json!({ "answer": answer }).to_string();
     for (form, said) in [("native", None), ("json", Some(object))] {
         let reply = |words: &str| streamed(&said.map_or(words.to_owned(), |said| said(words)));

@@ -198,7 +198,7 @@ fn tools_that_fail_again_and_again_end_the_run() {
 }
 
 #[test]
-fn examples_are_real_ones_and_limits_are_told() {
+fn examples_are_real_ones_and_limits_are_reported() {
     let (agent, server) = AgentProject::scripted(&[done(), PASS.to_owned()]);
     let agent = agent.configured(&json!({"commandTimeout": 45, "maxLoops": 77}));
     agent.work("go").exits(0);

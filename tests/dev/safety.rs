@@ -217,7 +217,7 @@ fn an_agents_own_settings_and_sessions_are_not_for_it() {
 }
 
 #[test]
-fn nothing_beside_a_command_is_run() {
+fn nothing_next_to_a_command_is_run() {
     let (agent, _server) = AgentProject::scripted(&[
         reply(
             "COMMAND",

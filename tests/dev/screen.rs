@@ -108,7 +108,7 @@ fn a_stop_ends_the_request_and_not_the_program() {
 }
 
 #[test]
-fn commands_are_completed_and_what_is_none_is_not_sent() {
+fn commands_are_completed_and_an_unknown_one_is_not_sent() {
     let (agent, server) = AgentProject::scripted(&[done(), PASS.to_owned()]);
     let Some(mut screen) = opened(&agent, 100) else {
         return;
@@ -161,7 +161,7 @@ fn what_was_typed_is_there_in_the_next_session_and_tab_completes_paths() {
 }
 
 #[test]
-fn a_picture_is_named_and_the_help_tells_of_what_there_is() {
+fn a_picture_is_named_and_the_help_reports_what_there_is() {
     let (agent, server) = AgentProject::scripted(&[done(), PASS.to_owned()]);
     let agent = agent.with_file("x.png", "\u{89}PNG");
     let Some(mut screen) = opened(&agent, 100) else {

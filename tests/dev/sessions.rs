@@ -48,7 +48,7 @@ fn a_session_is_kept_for_its_user_alone_and_can_be_resumed() {
 }
 
 #[test]
-fn a_named_session_is_begun_and_gone_on_with() {
+fn a_named_session_is_begun_and_resumed() {
     let (agent, server) =
         AgentProject::scripted(&[done(), PASS.to_owned(), done(), PASS.to_owned()]);
     agent.run(&["--session", ID, "-p", "one"]).exits(0);
@@ -66,7 +66,7 @@ fn a_named_session_is_begun_and_gone_on_with() {
 }
 
 #[test]
-fn a_session_that_is_killed_in_a_command_goes_on_at_its_last_step() {
+fn a_session_that_is_killed_in_a_command_continues_at_its_last_step() {
     let endless = Endless::new();
     let (agent, server) = AgentProject::scripted(&[
         write("a.txt", "a\n"),
@@ -208,7 +208,7 @@ fn sessions_are_listed_newest_first() {
 }
 
 #[test]
-fn sessions_that_nobody_has_used_for_long_are_removed() {
+fn sessions_unused_for_long_are_removed() {
     let (agent, _server) = AgentProject::scripted(&[done(), PASS.to_owned()]);
     agent.run(&["--session", ID, "-p", "old"]).exits(0);
     let path = agent.home(&format!("sessions/{ID}.json"));
@@ -222,7 +222,7 @@ fn sessions_that_nobody_has_used_for_long_are_removed() {
 }
 
 #[test]
-fn a_damaged_session_is_told_with_its_place() {
+fn a_damaged_session_is_reported_with_its_position() {
     let (agent, _server) = AgentProject::scripted(&[done(), PASS.to_owned()]);
     agent.run(&["--session", ID, "-p", "go"]).exits(0);
     fs::write(agent.home(&format!("sessions/{ID}.json")), "{\"id\": 3}").unwrap();
@@ -412,7 +412,7 @@ fn a_compression_that_does_not_shrink_is_an_error_and_keeps_the_history() {
 }
 
 #[test]
-fn a_question_that_was_never_answered_is_told_when_nobody_can_be_asked_any_more() {
+fn an_unanswered_question_is_reported_when_the_user_is_gone() {
     let (agent, server) = AgentProject::scripted(&[
         reply("ASK_USER", "Which?"),
         reply("COMMAND", "true"),
@@ -442,7 +442,7 @@ fn a_question_that_was_never_answered_is_told_when_nobody_can_be_asked_any_more(
 }
 
 #[test]
-fn a_replay_is_as_the_run_was_and_nobodys_to_go_on_with() {
+fn a_replay_equals_the_run_and_cannot_be_resumed() {
     let long = "word ".repeat(4000);
     let replies = [
         reply("READ_FILE", "\"long.txt\""),
@@ -468,7 +468,7 @@ fn a_replay_is_as_the_run_was_and_nobodys_to_go_on_with() {
 }
 
 #[test]
-fn a_session_in_which_nothing_was_asked_for_is_none() {
+fn a_session_without_a_request_is_not_saved() {
     let (agent, _server) = AgentProject::scripted(&[done()]);
     // Text meant as a command is not sent either.
     for (typed, told) in [

@@ -23,7 +23,7 @@ fn the_first_start_writes_the_defaults_of_the_specification() {
 }
 
 #[test]
-fn mistakes_are_told_by_line_and_column_and_nothing_is_started() {
+fn mistakes_are_reported_by_line_and_column_and_nothing_is_started() {
     for (config, expected) in [
         ("{\n  \"maxLoops\": 0\n}", "line 2, column 15"),
         ("{\n  \"maxLoops\": 5,\n}", "line 3"),
@@ -45,7 +45,7 @@ fn mistakes_are_told_by_line_and_column_and_nothing_is_started() {
 }
 
 #[test]
-fn fields_that_nobody_knows_are_kept_and_variables_override() {
+fn unknown_fields_are_preserved_and_variables_override() {
     let (agent, server) = AgentProject::scripted(&[done(), PASS.to_owned()]);
     let config = json!({"apiUrl": "http://127.0.0.1:1/v1", "model": "other", "apiKey": "file-key-123456", "theme": "dark"});
     let agent = agent

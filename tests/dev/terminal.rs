@@ -274,7 +274,7 @@ fn an_interrupt_at_a_question_stops_the_request_and_the_next_one_ends() {
 }
 
 #[test]
-fn a_slash_command_at_a_question_is_no_answer_and_an_exit_leaves() {
+fn a_slash_command_at_a_question_is_not_an_answer_and_an_exit_leaves() {
     let ask = || reply("ASK_USER", "Which?");
     let (agent, server) = AgentProject::scripted(&[ask(), ask()]);
     let typed = "go\n/help\n/undo\n/nope\nblue\n/exit\nnever read\n";

@@ -278,7 +278,7 @@ fn what_may_hold_credentials_is_neither_read_nor_replaced() {
 }
 
 #[test]
-fn a_command_that_takes_long_goes_on_in_the_background_and_ends_with_the_session() {
+fn a_command_that_takes_long_continues_in_the_background_and_ends_with_the_session() {
     let endless = Endless::new();
     let replies = [
         reply("COMMAND", &format!("echo early; {}", endless.command())),

@@ -66,7 +66,7 @@ fn sweep(calls: &str, fault: &str, apart: usize, codes: &[i32]) -> usize {
 }
 
 #[test]
-fn killed_between_any_two_writes_a_session_is_whole_and_gone_on_with() {
+fn killed_between_any_two_writes_a_session_is_whole_and_resumed() {
     if can_trace() {
         for (calls, apart) in [("rename,renameat,renameat2", 1), ("write", 4)] {
             let tried = sweep(calls, "signal=SIGKILL", apart, &[]);
@@ -76,7 +76,7 @@ fn killed_between_any_two_writes_a_session_is_whole_and_gone_on_with() {
 }
 
 #[test]
-fn where_the_disk_is_full_a_session_is_whole_and_gone_on_with() {
+fn where_the_disk_is_full_a_session_is_whole_and_resumed() {
     if can_trace() {
         for (calls, apart) in [("fsync", 1), ("write", 4)] {
             let tried = sweep(calls, "error=ENOSPC", apart, &[0, 1, 3, 4, 6]);

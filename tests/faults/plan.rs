@@ -101,7 +101,7 @@ fn sweep(calls: &str, fault: &str, codes: &[i32]) -> usize {
 }
 
 #[test]
-fn killed_between_any_two_writes_a_plan_is_whole_and_gone_on_with() {
+fn killed_between_any_two_writes_a_plan_is_whole_and_resumed() {
     if can_trace() {
         let tried = sweep("rename,renameat,renameat2", "signal=SIGKILL", &[]);
         assert!(tried > 20, "{tried}");
@@ -109,7 +109,7 @@ fn killed_between_any_two_writes_a_plan_is_whole_and_gone_on_with() {
 }
 
 #[test]
-fn where_the_disk_is_full_a_plan_is_whole_and_gone_on_with() {
+fn where_the_disk_is_full_a_plan_is_whole_and_resumed() {
     if can_trace() {
         for calls in ["fsync", "write"] {
             // A failed write to the terminal, the chat log or the page ends nothing.

@@ -133,7 +133,7 @@ fn a_build_in_a_sandbox_sees_nothing_of_other_tasks_and_changes_nothing() {
 }
 
 #[test]
-fn a_limit_that_calls_have_used_up_that_were_cut_off_is_told_with_the_way_out() {
+fn a_limit_that_calls_have_used_up_that_were_cut_off_is_reported_with_the_remedy() {
     let (silence, heard) = Answer::silence();
     let server = ModelServer::start([silence, answered(GOOD)]);
     let fleet = Fleet::new(&server);

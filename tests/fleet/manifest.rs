@@ -108,7 +108,7 @@ fn mistakes() -> Vec<(Value, &'static str)> {
 }
 
 #[test]
-fn every_mistake_is_told_by_its_line_and_column() {
+fn every_mistake_is_reported_by_its_line_and_column() {
     let fleet = Fleet::new(&ModelServer::gemini(&[]));
     std::os::unix::fs::symlink("/etc/passwd", fleet.path("link")).unwrap();
     let (tasks, expected): (Vec<Value>, Vec<&str>) = mistakes().into_iter().unzip();
@@ -168,7 +168,7 @@ fn a_key_in_a_manifest_is_refused_and_never_shown() {
 }
 
 #[test]
-fn a_check_tells_the_cost_and_what_is_not_ready_and_sends_nothing() {
+fn a_check_shows_the_cost_and_what_is_not_ready_and_sends_nothing() {
     let server = ModelServer::gemini(&[]);
     let fleet = Fleet::new(&server);
     fleet.repository("none", "exit 1");
@@ -221,7 +221,7 @@ fn a_check_tells_the_cost_and_what_is_not_ready_and_sends_nothing() {
 }
 
 #[test]
-fn a_check_tells_what_an_agents_model_lacks() {
+fn a_check_shows_what_an_agents_model_lacks() {
     let server = ModelServer::gemini(&[]);
     let mut fleet = Fleet::new(&server);
     let home = fleet.path("home").display().to_string();

@@ -257,7 +257,7 @@ fn reserved(fleet: &Fleet) -> Vec<f64> {
 }
 
 #[test]
-fn an_interrupt_ends_all_in_order_and_the_next_start_goes_on_there() {
+fn an_interrupt_ends_all_in_order_and_the_next_start_continues_there() {
     let (silence, heard) = Answer::silence();
     let server = ModelServer::start([silence, answer(GOOD), answer(GOOD)]);
     let fleet = Fleet::new(&server);

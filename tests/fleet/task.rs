@@ -113,7 +113,7 @@ fn what_may_pass_is_tried_again_with_the_replies_that_are_paid_for() {
 }
 
 #[test]
-fn a_task_that_was_killed_goes_on_and_pays_nothing_twice() {
+fn a_task_that_was_killed_continues_and_pays_nothing_twice() {
     let (silence, heard) = Answer::silence();
     let answer = |text: &str| Answer::json(&gemini(text));
     let server = ModelServer::start([answer(BAD), silence, answer(GOOD)]);
@@ -255,7 +255,7 @@ fn a_task_may_have_a_key_and_a_build_of_its_own_and_a_report_needs_neither() {
 }
 
 #[test]
-fn keys_and_models_of_the_directory_are_lent_to_a_clone_and_taken_back() {
+fn keys_and_models_of_the_directory_are_lent_to_a_clone_and_reverted() {
     let error = Answer::error(400, &json!({"error": {"message": "no"}}));
     let server = ModelServer::start([error]);
     let fleet = Fleet::new(&server);
@@ -337,7 +337,7 @@ fn a_run_that_was_killed_before_its_first_reply_does_not_hide_an_earlier_one() {
 }
 
 #[test]
-fn a_search_and_ci_go_on_with_the_replies_that_are_paid_for() {
+fn a_search_and_ci_continue_with_the_replies_that_are_paid_for() {
     for flags in [json!({"strategy": "search"}), json!({"ci": true})] {
         let server = ModelServer::start([answered(BAD), failed(), answered(GOOD)]);
         let fleet = Fleet::new(&server);
@@ -429,7 +429,7 @@ fn a_file_that_looks_unchanged_to_its_size_and_time_is_part_of_the_change() {
 }
 
 #[test]
-fn a_report_that_was_killed_goes_on_with_the_replies_that_are_paid_for() {
+fn a_report_that_was_killed_continues_with_the_replies_that_are_paid_for() {
     let (silence, heard) = Answer::silence();
     let server = ModelServer::start([
         answered("# Report\n"),
@@ -472,7 +472,7 @@ fn a_prompt_that_the_vendor_blocks_costs_what_the_vendor_says() {
 }
 
 #[test]
-fn the_result_of_an_earlier_try_is_gone_while_the_next_one_goes_on() {
+fn the_result_of_an_earlier_try_is_gone_while_the_next_one_continues() {
     let (silence, heard) = Answer::silence();
     let server = ModelServer::start([failed(), silence]);
     let fleet = Fleet::new(&server);

@@ -145,7 +145,7 @@ fn a_stream_that_ends_takes_calls_along_that_may_have_begun() {
 }
 
 #[test]
-fn a_session_that_is_gone_is_begun_anew() {
+fn a_session_that_is_gone_is_begun_again() {
     let server = McpServer::older([Reply::status(404, "", "no session"), answer("far")]);
     let run = TestProject::new()
         .run(&["mcp", "call", &server.url(), "say"])

@@ -38,7 +38,7 @@ fn a_program_is_asked_through_its_pipes() {
 }
 
 #[test]
-fn a_program_that_does_not_speak_is_told_with_its_last_words() {
+fn a_program_that_does_not_speak_is_reported_with_its_last_words() {
     let project = TestProject::new();
     let doubt = "the call may have begun";
     for (server, said) in [

@@ -252,7 +252,7 @@ fn a_call_is_done_again_only_where_it_was_not_begun() {
 }
 
 #[test]
-fn an_answer_that_is_no_result_is_told_in_its_words() {
+fn an_answer_that_is_not_a_result_is_reported_in_its_words() {
     let page = Reply::status(200, "content-type: text/html\r\n", "<h1>Log in</h1>");
     replied(page, 4, "no JSON: `<h1>Log in</h1>`", 1);
     let other = json!({"jsonrpc": "2.0", "id": 99, "result": {}});
@@ -301,7 +301,7 @@ fn what_changes_nothing_is_tried_again_five_times() {
 }
 
 #[test]
-fn a_session_that_is_gone_is_begun_anew_once() {
+fn a_session_that_is_gone_is_begun_again_once() {
     let gone = || Reply::status(404, "", "");
     for (replies, code) in [
         (vec![gone(), Reply::text("far")], 0),
@@ -345,7 +345,7 @@ fn a_session_that_is_gone_is_begun_anew_once() {
 }
 
 #[test]
-fn a_stream_that_ends_is_taken_up_again_where_it_gave_ids() {
+fn a_stream_that_ends_is_resumed_where_it_gave_ids() {
     let server = McpServer::streamable([
         Reply::events("id: 1\nretry: 5\ndata:\n\nid: 2\ndata: cut"),
         Reply::status(503, "retry-after-ms: 1\r\n", ""),
@@ -541,7 +541,7 @@ fn a_redirect_that_adds_a_slash_is_followed_once() {
 }
 
 #[test]
-fn a_stream_that_does_not_go_on_is_not_taken_up_for_ever() {
+fn a_stalled_stream_is_not_resumed_forever() {
     let project = TestProject::new();
     let ended = |retry| {
         let stream = format!("id: 1\nretry: {retry}\ndata:\n\n");

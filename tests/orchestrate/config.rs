@@ -52,7 +52,7 @@ fn typed(project: &TestProject, arguments: &[&str], input: &str) -> Finished {
 }
 
 #[test]
-fn all_that_is_missing_or_wrong_is_told_at_once_with_the_way_out() {
+fn all_that_is_missing_or_wrong_is_reported_at_once_with_the_remedy() {
     let project = TestProject::new()
         .variable("MCP_BASE_URL", "http://example.com/sse?code=s3cret-0123")
         .variable("MCP_POLL_BACKOFF_FACTOR", "1")
@@ -144,7 +144,7 @@ fn the_file_may_have_quotes_exports_comments_and_ends_of_lines_of_any_kind() {
 }
 
 #[test]
-fn a_line_that_cannot_be_read_is_told_by_its_number_alone() {
+fn a_line_that_cannot_be_read_is_reported_by_its_number_alone() {
     let file = format!(
         "A=1\nGITHUB_TOKEN=ab${TOKEN}\nMCP_BEARER_TOKEN='{TOKEN}\nsome s3cret words\nB=it's s3cret\nC='$s3cret'\n"
     );
@@ -163,7 +163,7 @@ fn a_line_that_cannot_be_read_is_told_by_its_number_alone() {
 }
 
 #[test]
-fn a_directory_is_no_file_and_the_projects_own_counts_from_below() {
+fn a_directory_is_not_a_file_and_the_projects_own_counts_from_below() {
     let project = TestProject::new().file(".env/bin/python", "");
     let run = not_ready(&project, &[]);
     assert!(!run.stderr.contains(".env`:"), "{}", run.stderr);

@@ -78,7 +78,7 @@ fn where_it_is_quiet_or_a_program_reads_nothing_is_mirrored() {
 }
 
 #[test]
-fn a_question_is_answered_by_who_is_there_and_nothing_means_go_on() {
+fn a_question_is_answered_by_who_is_there_and_nothing_means_continue() {
     let asks = || says("Shall I add a test?");
     let orchestra = OrchestraProject::clean_after([asks(), asks()], []);
     let run = orchestra.typed(&[], "yes, one\n\n").exits(0);
@@ -106,7 +106,7 @@ fn a_question_is_answered_by_who_is_there_and_nothing_means_go_on() {
 }
 
 #[test]
-fn a_slash_command_is_no_answer_and_no_task() {
+fn a_slash_command_is_neither_an_answer_nor_a_task() {
     let orchestra = OrchestraProject::clean_after([says("Shall I add a test?")], []);
     let typed = "/nope\n/help\nAdd a flag.\n/undo it\nyes\n";
     orchestra.given(&[], typed).exits(0).says(&[
@@ -147,7 +147,7 @@ fn the_commands_of_all_agents_have_an_answer_before_a_task_and_in_it() {
 }
 
 #[test]
-fn a_run_that_its_user_has_left_is_gone_on_with_by_a_command() {
+fn a_run_that_its_user_has_left_is_resumed_by_a_command() {
     let orchestra = OrchestraProject::clean_after(
         [execute("claude_code", "Try it."), says("Shall I?")],
         [Branch::done("tried")],
@@ -181,7 +181,7 @@ fn a_run_that_its_user_has_left_is_gone_on_with_by_a_command() {
 }
 
 #[test]
-fn an_end_of_input_counts_as_go_on_and_three_in_a_row_end_it() {
+fn an_end_of_input_counts_as_continue_and_three_in_a_row_end_it() {
     let orchestra = OrchestraProject::scripted((0..4).map(|_| says("Well?")), []);
     let run = orchestra.typed(&[], "").exits(5);
     assert_eq!(orchestra.azure.requests().len(), 3);
@@ -329,7 +329,7 @@ fn another_model_can_be_chosen_until_there_is_a_task() {
 }
 
 #[test]
-fn a_full_disk_is_told() {
+fn a_full_disk_is_reported() {
     let orchestra = OrchestraProject::clean();
     let full = std::fs::OpenOptions::new()
         .write(true)

@@ -75,7 +75,7 @@ fn results_are_one_whatever_their_form() {
 }
 
 #[test]
-fn a_branch_that_fails_is_told_with_its_end_and_the_lineage_stays() {
+fn a_branch_that_fails_is_reported_with_its_end_and_the_lineage_stays() {
     let output = format!("{}no space left", "line\n".repeat(10_000));
     let orchestra = OrchestraProject::clean_after(
         [
@@ -211,7 +211,7 @@ fn a_server_that_dies_while_a_branch_is_looked_at_ends_the_work() {
 }
 
 #[test]
-fn a_server_that_comes_back_is_gone_on_with() {
+fn a_server_that_comes_back_is_resumed() {
     let orchestra = OrchestraProject::clean_after(
         [execute("claude_code", "x"), read("notes.txt")],
         [Branch::done("x").with_file("notes.txt", "y")],
@@ -243,7 +243,7 @@ fn an_agent_that_may_have_begun_is_not_started_again() {
 }
 
 #[test]
-fn what_a_tool_says_no_to_is_told_to_the_model() {
+fn what_a_tool_says_no_to_is_reported_to_the_model() {
     let error = |id: &Value| json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32000, "message": "no such project"}});
     let refused = Answer::To(Box::new(move |request| {
         Answer::json(&error(&request.json()["id"]))

@@ -58,7 +58,7 @@ fn killed() -> (OrchestraProject, String) {
 }
 
 #[test]
-fn a_killed_run_is_gone_on_with_at_the_agent_at_work() {
+fn a_killed_run_is_resumed_at_the_agent_at_work() {
     let (orchestra, folder) = killed();
     let resumed = run(&orchestra, &["--resume", &folder]).exits(0);
     let told = report(&resumed);

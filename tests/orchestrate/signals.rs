@@ -205,7 +205,7 @@ fn a_signal_ends_every_wait_and_nothing_is_published() {
 }
 
 #[test]
-fn a_killed_run_tells_where_it_was_and_is_told_as_a_story() {
+fn a_killed_run_shows_where_it_was_and_is_reported_as_a_story() {
     for (name, hanging) in everywhere() {
         let (mut child, _stderr) = hanging.start();
         kill(&child, Signal::KILL);

@@ -16,7 +16,7 @@ fn edit(path: &std::path::Path, change: impl FnOnce(String) -> String) {
 }
 
 #[test]
-fn an_edit_between_two_calls_is_kept_and_told_to_the_model() {
+fn an_edit_between_two_calls_is_kept_and_reported_to_the_model() {
     for line_end in ["\n", "\r\n"] {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("document");
@@ -210,7 +210,7 @@ fn a_damaged_document_is_copied_and_mended_by_the_model_once() {
 }
 
 #[test]
-fn where_the_model_cannot_mend_it_the_plan_is_made_anew() {
+fn where_the_model_cannot_mend_it_the_plan_is_made_again() {
     let (content, what) = damaged()[2].clone();
     let mut answers = whole();
     answers.splice(1..1, ["I cannot.".to_owned(), whole()[0].clone()]);
@@ -311,7 +311,7 @@ fn whatever_a_list_of_steps_says_stays_a_list_of_steps() {
 }
 
 #[test]
-fn a_file_that_is_no_plan_does_not_become_one() {
+fn a_file_that_is_not_a_plan_does_not_become_one() {
     let (plan, server) = PlanProject::scripted(&["no"]);
     let plan = plan.with_file("notes.md", "# Notes\nfirst\n");
     plan.run(&["--plan-file", "notes.md", "-p", "Look"])

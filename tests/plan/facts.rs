@@ -313,7 +313,7 @@ fn a_session_that_ends_at_once_can_be_resumed() {
 }
 
 #[test]
-fn a_wrong_path_is_told_before_any_file_is_made_or_any_server_asked() {
+fn a_wrong_path_is_reported_before_any_file_is_made_or_any_server_asked() {
     let (plan, server) = PlanProject::scripted(&["no"]);
     plan.run(&["-p", "Think", "--plan-file", "../PLAN.md"])
         .exits(2);
@@ -403,7 +403,7 @@ fn a_server_that_is_gone_leaves_the_programs_own_entry() {
 }
 
 #[test]
-fn what_is_wrong_with_the_command_line_is_told_before_anything_is_asked_or_made() {
+fn what_is_wrong_with_the_command_line_is_reported_before_anything_is_asked_or_made() {
     let (plan, server) = PlanProject::scripted(&[""]);
     for arguments in [
         &["-p", ""][..],
@@ -449,7 +449,7 @@ fn questions_are_shown_where_the_answers_are_piped() {
 }
 
 #[test]
-fn nobody_is_spoken_of_who_could_be_asked_but_in_the_specifications_words() {
+fn unattended_prompts_do_not_mention_a_user() {
     let (plan, server) = PlanProject::scripted(&[
         tasks(&[("Build", "shell_exec")]),
         shell("cp a b"),

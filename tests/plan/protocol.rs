@@ -225,7 +225,7 @@ fn all_calls_of_a_reply_are_carried_out_in_their_order_whether_others_fail() {
 }
 
 #[test]
-fn a_long_reply_without_end_is_refused_and_the_run_goes_on() {
+fn a_long_reply_without_end_is_refused_and_the_run_continues() {
     let (plan, _server) = PlanProject::scripted(&[
         tasks(&[("Think", "analyze")]),
         format!("{{\"response\": \"{}", "x".repeat(1 << 18)),

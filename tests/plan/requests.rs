@@ -87,7 +87,7 @@ fn three_messages_of_the_system_stand_ahead_of_a_stages_own() {
 }
 
 #[test]
-fn the_form_of_a_steps_reply_is_told_in_the_specifications_words() {
+fn the_form_of_a_steps_reply_is_reported_in_the_specifications_words() {
     let (plan, server) = PlanProject::scripted(&two_steps());
     plan.work("Look and think").exits(0);
     let first = system(&server, 1).remove(0);

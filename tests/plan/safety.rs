@@ -55,7 +55,7 @@ fn commands_reach_neither_the_agents_home_nor_the_plan() {
 }
 
 #[test]
-fn a_home_that_cannot_be_written_is_told_and_nothing_is_sent() {
+fn a_home_that_cannot_be_written_is_reported_and_nothing_is_sent() {
     let (plan, server) = PlanProject::scripted::<&str>(&[]);
     let plan = plan.with_variable("OLLAMA_AGENT_HOME", "/proc/1/x");
     plan.work("Try").exits(3).says(&[

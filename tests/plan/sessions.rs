@@ -85,7 +85,7 @@ fn a_request_may_come_by_a_pipe_and_the_home_be_elsewhere() {
 }
 
 #[test]
-fn a_run_that_ends_at_any_call_is_gone_on_with_there() {
+fn a_run_that_ends_at_any_call_is_resumed_there() {
     for (signal, code) in [(Signal::KILL, None), (Signal::INT, Some(130))] {
         for call in 0..whole().len() {
             let (silence, waiting) = Answer::silence();
@@ -187,7 +187,7 @@ fn a_plan_that_was_made_is_reviewed_and_edited_before_it_is_worked_off() {
 }
 
 #[test]
-fn sessions_that_cannot_be_gone_on_with_are_told_with_the_way_out() {
+fn sessions_that_cannot_be_resumed_are_reported_with_the_remedy() {
     let (plan, server) = PlanProject::scripted(&whole());
     for arguments in [
         &["-p", ""][..],
@@ -263,7 +263,7 @@ fn a_session_is_used_by_one_process_at_a_time() {
 }
 
 #[test]
-fn a_file_that_a_session_lacks_is_made_anew_only_where_it_is_not_there() {
+fn a_file_that_a_session_lacks_is_made_again_only_where_it_is_not_there() {
     let mut answers = whole();
     answers.extend(whole());
     let (plan, _server) = PlanProject::scripted(&answers);

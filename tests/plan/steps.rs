@@ -116,7 +116,7 @@ fn a_failed_step_is_begun_again_when_the_session_is_resumed() {
 }
 
 #[test]
-fn a_build_that_fails_goes_back_and_the_step_goes_on() {
+fn a_build_that_fails_goes_back_and_the_step_continues() {
     let (plan, server) = PlanProject::scripted(&first_of_two(&[
         write("a.txt", "bad\n"),
         response("It is written."),
@@ -222,7 +222,7 @@ fn nothing_is_built_where_that_is_not_wanted_or_nothing_was_changed() {
 }
 
 #[test]
-fn what_a_failed_step_has_written_is_taken_back_where_that_is_wanted_and_nothing_else() {
+fn what_a_failed_step_has_written_is_reverted_where_that_is_wanted_and_nothing_else() {
     for (reverts, left) in [
         ("keep", ["1\n", "2\n", "new\n"]),
         ("revert", ["1\n", "1\n", ""]),

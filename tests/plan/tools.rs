@@ -273,7 +273,7 @@ fn at_the_terminal_the_user_says_yes() {
 }
 
 #[test]
-fn however_quiet_it_is_a_question_is_shown_whole_and_a_command_is_no_answer_to_it() {
+fn however_quiet_it_is_a_question_is_shown_whole_and_a_command_is_not_an_answer_to_it() {
     let [planned, touched, ..] = touching();
     let (plan, server) = PlanProject::scripted(&[planned, touched]);
     let run = plan.typed(&["--quiet"], "Make it\n/undo\n/exit\n").exits(1);

@@ -138,7 +138,7 @@ fn a_commit_is_a_trace_within_the_trace_that_started_it() {
 }
 
 #[test]
-fn a_url_for_traces_is_used_with_its_query_and_the_task_of_a_fleet_is_told() {
+fn a_url_for_traces_is_used_with_its_query_and_the_task_of_a_fleet_is_reported() {
     let collector = collector(1);
     let url = format!("{}/x?team=a&key=b%20c", collector.url());
     let project = repaired()

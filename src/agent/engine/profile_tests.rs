@@ -243,7 +243,7 @@ fn a_profile_of_its_own_asks_shows_and_ends() {
 }
 
 #[test]
-fn nobody_is_asked_about_what_would_fail() {
+fn nothing_that_would_fail_is_asked_about() {
     let mut told = Vec::new();
     let replies = &["CALL post nothing", "CALL post two", "CALL post", "bye"];
     let words = run(replies, |shown, _answer, _| {

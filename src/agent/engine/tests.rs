@@ -288,7 +288,7 @@ impl Reporter for Verbs {
 }
 
 #[test]
-fn a_call_that_is_not_valid_is_told_by_its_verb() {
+fn a_call_that_is_not_valid_is_reported_by_its_verb() {
     static EDIT: ToolSpec = ToolSpec::new(
         "edit",
         "",
@@ -384,7 +384,7 @@ fn an_end_that_was_cut_short_is_an_end() {
 }
 
 #[test]
-fn a_process_that_ends_at_any_moment_repeats_no_command_and_tells_of_each() {
+fn a_process_that_ends_at_any_moment_repeats_no_command_and_reports_each() {
     for moment in 0.. {
         let host = Script::new(&["run look", "look run", "stop", "stop"]);
         host.gone_after.set(Some(moment));
@@ -407,7 +407,7 @@ fn a_process_that_ends_at_any_moment_repeats_no_command_and_tells_of_each() {
 }
 
 #[test]
-fn failures_in_a_row_end_the_work_and_success_starts_the_count_anew() {
+fn failures_in_a_row_end_the_work_and_success_starts_the_count_again() {
     let host = Script::new(&["breaks", "what?", "look", "breaks", "what?", "breaks"]);
     let mut conversation = Conversation::default();
     let error = failure(work(&host, &mut conversation, Some("go")));

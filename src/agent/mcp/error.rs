@@ -397,7 +397,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_proxy_says_is_told_in_a_line() {
+    fn what_a_proxy_says_is_reported_in_a_line() {
         for (body, expected) in [
             ("", ""),
             ("Not Found\n", "Not Found"),

@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endpoint_is_of_the_same_origin_or_none() {
+    fn an_endpoint_of_another_origin_is_refused() {
         let endpoint = Endpoint::parse("URL", "http://127.0.0.1:8000/mcp/sse", true).unwrap();
         for (said, expected) in [
             (

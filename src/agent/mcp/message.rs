@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_has_an_id_and_a_notification_has_none() {
+    fn a_request_has_an_id_and_a_notification_does_not() {
         let params = json!({"a": [1]});
         let mut message = Outgoing {
             id: Some(7),

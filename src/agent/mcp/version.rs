@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_handshake_each_request_tells_of_the_client() {
+    fn without_a_handshake_each_request_reports_the_client() {
         let params = json!({"name": "a"});
         assert_eq!(Version("2025-11-25").complete(params.clone()), params);
         let complete = Version(WITHOUT_HANDSHAKE).complete(params);

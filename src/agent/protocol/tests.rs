@@ -324,7 +324,7 @@ fn what_is_no_such_object_is_a_fault_that_says_why() {
 }
 
 #[test]
-fn calls_that_a_stop_has_left_without_result_get_one_when_the_session_goes_on() {
+fn calls_that_a_stop_has_left_without_result_get_one_when_the_session_continues() {
     let call = |id: &str, name: &str, input: Value| Call {
         id: id.to_owned(),
         name: name.to_owned(),
@@ -438,7 +438,7 @@ fn a_reply_with_one_bad_call_is_not_done_at_all_and_is_gone_when_one_is_understo
 }
 
 #[test]
-fn calls_that_a_stop_has_left_without_result_are_told_as_errors() {
+fn calls_that_a_stop_has_left_without_result_are_reported_as_errors() {
     let mut conversation = Conversation::default();
     conversation.request("Look.");
     let call = |name: &str| json!({"name": name, "parameters": {"tasks": "[ ] a"}});

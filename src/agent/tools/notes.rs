@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_passed_on_and_no_answer_is_said_to_be_none() {
+    fn an_answer_is_passed_on_and_a_missing_one_is_reported() {
         for (answer, expected) in [("JWT", "JWT"), ("", "(no answer)"), (" \n", "(no answer)")] {
             assert_eq!(ask(Some(answer)).unwrap().text, expected);
         }

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_helper_that_fails_is_told_and_a_stop_stops_both() {
+    fn a_helper_that_fails_is_reported_and_a_stop_stops_both() {
         let limited = |_: &str| Err(AgentError::LoopLimit(3));
         let refused = |_: &str| {
             Err(ModelError::Refused {

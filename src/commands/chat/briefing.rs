@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_undone_is_told_as_that_alone() {
+    fn an_undo_is_reported_only_as_an_undo() {
         let mut place = Place::new();
         place.save("a");
         place.briefing.undone(&["a".to_owned()]);
@@ -494,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_change_is_told_once_and_what_the_agent_changes_never() {
+    fn what_others_change_is_reported_once_and_what_the_agent_changes_never() {
         let dir = tempfile::tempdir().unwrap();
         let [a, b, new] = ["a", "b", "new"].map(|name| dir.path().join(name));
         fs::write(&a, "1").unwrap();

@@ -121,7 +121,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_call_without_a_result_was_cut_short_and_a_failure_is_told_without_its_mark() {
+    fn a_call_without_a_result_was_cut_short_and_a_failure_is_reported_without_its_mark() {
         let call = |id: &str| Call {
             id: id.to_owned(),
             name: "read_file".to_owned(),

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn it_tells_what_the_agent_works_on() {
+    fn it_shows_what_the_agent_works_on() {
         let attended = prompt(true);
         assert!(attended.contains("- Project: /home/me/my project\n"));
         assert!(attended.contains("/src\\n# Modes\n"));

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_is_told_by_its_place_and_nothing_is_trusted() {
+    fn a_mistake_is_reported_with_its_position_and_nothing_is_trusted() {
         for (content, said) in [
             ("{", "line 1"),
             ("[]", "an object is expected"),

@@ -198,7 +198,7 @@ x
     }
 
     #[test]
-    fn a_finding_has_the_place_of_the_line_that_it_quotes_or_none() {
+    fn a_finding_has_the_location_of_the_line_it_quotes_if_any() {
         for (file, line, quote, expected) in [
             (
                 "src/main.rs",

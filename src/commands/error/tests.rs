@@ -1199,7 +1199,7 @@ fn readiness_of_agents(told: &mut Told) {
 
 /// If this test fails, its list is in `target/golden.txt`.
 #[test]
-fn every_error_is_told_as_before() {
+fn every_error_is_reported_as_before() {
     let mut told = Told::default();
     commands_own(&mut told);
     fleet(&mut told);
@@ -1217,7 +1217,7 @@ fn every_error_is_told_as_before() {
 }
 
 #[test]
-fn where_there_is_a_report_it_says_how_to_go_on() {
+fn where_there_is_a_report_it_says_how_to_continue() {
     for error in [
         AgentError::Interrupted(interrupted()),
         AgentError::LoopLimit(500),
@@ -1234,7 +1234,7 @@ fn where_there_is_a_report_it_says_how_to_go_on() {
 }
 
 #[test]
-fn no_hint_of_a_chat_tells_of_settings_that_it_does_not_read() {
+fn no_hint_of_a_chat_reports_settings_that_it_does_not_read() {
     let status = |code| AgentError::Model(status(code, VendorError::default(), None));
     let mut invalid = VendorError::default();
     invalid.code = Some(s("invalid_request_error"));

@@ -85,7 +85,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn a_line_that_was_not_finished_is_dropped_and_what_is_no_record_is_told() {
+    fn a_line_that_was_not_finished_is_dropped_and_what_is_not_a_record_is_reported() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x");
         fs::write(&path, "1\n2\n3").unwrap();

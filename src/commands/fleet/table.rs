@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_tells_the_sum_what_runs_and_how_the_others_have_ended() {
+    fn the_table_shows_the_sum_what_runs_and_how_the_others_have_ended() {
         let progress = Progress {
             tasks: 1000,
             ended: [("build-failed", 12), ("done", 200)].into(),

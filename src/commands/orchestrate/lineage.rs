@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_work_goes_on_from_the_last_branch_that_succeeded() {
+    fn the_work_continues_from_the_last_branch_that_succeeded() {
         let mut tracker = BranchTracker::new("b0");
         assert_eq!((tracker.latest(), tracker.last_success()), ("b0", None));
         for (id, agent, succeeds, latest, reviews) in [

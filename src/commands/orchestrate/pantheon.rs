@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn states_are_told_apart() {
+    fn states_are_distinguished() {
         use BranchProgress::{Failed, Running, Succeeded};
         for (answer, status, progress, output) in [
             (
@@ -545,7 +545,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_says_no_is_told_to_the_model_and_one_that_is_gone_ends_the_work() {
+    fn a_server_that_says_no_is_reported_to_the_model_and_one_that_is_gone_ends_the_work() {
         let signal = Interrupted::CTRL_C;
         let state = |error| {
             let server = Answer::new(Err(error));

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn the_work_goes_on_from_where_it_was_published() {
+    fn the_work_continues_from_where_it_was_published() {
         let answer = "repository: r/x\nbranch: b\ncommit: 0123abc\nworklog: /w/worklog.md";
         let script = Scripted::new([succeeded(answer)]);
         let specialists = script.specialists();

@@ -332,7 +332,7 @@ mod tests {
     use crate::sys::interrupt::Signal;
 
     #[test]
-    fn an_agent_is_waited_for_and_the_work_goes_on_from_its_branch() {
+    fn an_agent_is_waited_for_and_the_work_continues_from_its_branch() {
         let script = Scripted::new([running(), running(), succeeded("done")]);
         let specialists = script.specialists();
         let finished = specialists.execute(ClaudeCode, "build it", "").unwrap();
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn a_branch_that_was_there_before_is_no_new_one() {
+    fn an_existing_branch_does_not_count_as_new() {
         let script = Scripted::new([]);
         script.started.set(-1);
         let specialists = script.specialists();

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_text_or_too_large_is_named() {
+    fn a_file_that_is_not_text_or_too_large_is_named() {
         let places = Places::new();
         let large = vec![b'x'; (64 << 10) + 1];
         for (users, projects, at, reason) in [

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_command_is_named_with_those_that_are() {
+    fn what_is_not_a_command_is_named_with_those_that_are() {
         for (line, expected) in [
             ("/und", "there is no command `/und`: did you mean `/undo`?"),
             (
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_for_the_shell_is_no_request() {
+    fn a_command_for_the_shell_is_not_a_request() {
         for line in ["!ls", " !rm -rf x"] {
             let refused = SlashLine::Refused(NO_SHELL.to_owned());
             assert_eq!(read(line, SOME, &listed(SOME, &own())), refused);

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_says_how_things_stand() {
+    fn a_line_shows_the_status() {
         let mut tally = Tally::default();
         assert_eq!(
             tally.line("m", "demo", 0, 1000),

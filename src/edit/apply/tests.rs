@@ -371,7 +371,7 @@ fn a_reply_that_could_not_be_applied_leaves_no_undo_log() {
 }
 
 #[test]
-fn what_is_replaced_or_removed_is_kept_and_what_holds_a_key_beside_the_keys() {
+fn what_is_replaced_or_removed_is_kept_and_what_holds_a_key_next_to_the_keys() {
     let tree = Scene::new(&[("a", "old a"), ("gone", "with sekret-key-1")]);
     let redactor = Redactor::new(["sekret-key-1"]);
     let mut undo_log = tree.undo_log(&redactor);

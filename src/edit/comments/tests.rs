@@ -14,7 +14,7 @@ fn kinds(path: &str, text: &str) -> String {
 }
 
 #[test]
-fn lines_are_told_by_the_marks_of_the_language() {
+fn lines_are_reported_by_the_marks_of_the_language() {
     for (path, text, expected) in [
         (
             "a.rs",

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn another_form_of_edits_is_told_and_a_files_own_is_none() {
+fn another_edit_format_is_reported_unless_it_is_the_files_own() {
     use EditForm::{Diff, Fenced, Marked, Numbered};
     let fenced = "```js\na();\n```\n";
     let conflict = "a\n<<<<<<< HEAD\nb\n=======\nc\n>>>>>>> other\n";

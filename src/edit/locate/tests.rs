@@ -85,7 +85,7 @@ fn longer_fences_hold_marks() {
 }
 
 #[test]
-fn every_fault_is_told_with_its_place() {
+fn every_fault_is_reported_with_its_position() {
     let text = "fn one() {\n    step();\n}\n\nfn two() {\n    step();\n}\n";
     for (parts, expected) in [
         (
@@ -159,7 +159,7 @@ fn every_fault_is_told_with_its_place() {
 }
 
 #[test]
-fn lines_that_look_alike_are_told_apart() {
+fn lines_that_look_alike_are_distinguished() {
     for (text, find, how) in [
         (
             "caf\u{e9}\n",

@@ -183,7 +183,7 @@ fn a_tunnel_needs_a_host_and_a_port_and_nothing_else() {
 }
 
 #[test]
-fn a_plain_request_is_written_anew() {
+fn a_plain_request_is_written_again() {
     let sent = "POST HTTP://A.Example:8080?q=1 HTTP/1.0\r\nHost: evil.example\r\nHOST: other\r\n\
         Connection: keep-alive\r\nProxy-Authorization: x\r\nUpgrade: h2c\r\nX-Mine:  y \nContent-Length: 3\r\n\r\nabc";
     let (read, length) = request(sent).unwrap().unwrap();

@@ -72,7 +72,7 @@ fn no_character_is_torn() {
 }
 
 #[test]
-fn what_cannot_be_kept_is_read_all_the_same_and_told() {
+fn what_cannot_be_kept_is_read_all_the_same_and_reported() {
     let output = CapturedOutput::new(File::open("/dev/null").unwrap());
     let (reader, mut writer) = io::pipe().unwrap();
     let (pump, handle) = Pump::new(reader).unwrap();

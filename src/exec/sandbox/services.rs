@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_star_stands_for_sockets_alone() {
+    fn a_star_matches_only_sockets() {
         let dir = tempfile::tempdir().unwrap();
         let dir = dir.path().canonicalize().unwrap();
         let path = |name: &str| dir.join(name);

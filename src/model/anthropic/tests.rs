@@ -145,7 +145,7 @@ fn a_reply_is_held_to_its_schema_without_bounds() {
 }
 
 #[test]
-fn tools_that_may_not_be_called_are_told_all_the_same() {
+fn tools_that_may_not_be_called_are_reported_all_the_same() {
     let spec = Provider::Anthropic.spec("m");
     let none = Form {
         tool_choice: ToolChoice::None,
@@ -312,7 +312,7 @@ fn a_stream_is_put_together_in_its_order() {
 }
 
 #[test]
-fn a_stream_that_is_cut_anywhere_is_no_reply() {
+fn a_stream_that_is_cut_anywhere_is_not_a_reply() {
     let stream = stream("tool_use");
     let cuts = (0..stream.len()).filter(|at| stream.is_char_boundary(*at));
     for at in cuts {

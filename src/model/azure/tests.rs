@@ -176,7 +176,7 @@ fn every_call_goes_back_as_it_came_with_a_result_of_its_own() {
 }
 
 #[test]
-fn errors_are_told_in_azures_words_with_what_was_filtered() {
+fn errors_are_reported_in_azures_words_with_what_was_filtered() {
     let results = json!({"hate": {"filtered": true, "severity": "high"}, "jailbreak": {"detected": true, "filtered": true},
         "violence": {"filtered": false, "severity": "safe"}});
     let found = "m (filtered: hate (high), jailbreak)";

@@ -326,7 +326,7 @@ fn what_is_not_json_says_so() {
 }
 
 #[test]
-fn an_error_tells_key_quota_and_delay_even_in_an_array() {
+fn an_error_shows_key_quota_and_delay_even_in_an_array() {
     let wrong_key = json!({"error": {"code": 400, "message": "API key not valid.", "status": "INVALID_ARGUMENT",
         "details": [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}]}});
     let read = Gemini.read_failure(wrong_key.to_string().as_bytes());

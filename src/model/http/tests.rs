@@ -155,7 +155,7 @@ fn calls_go_over_one_connection() {
 }
 
 #[test]
-fn a_connection_that_has_died_is_made_anew_at_once() {
+fn a_connection_that_has_died_is_made_again_at_once() {
     // Connections closed after their answer, or along with the previous request.
     let dying = vec![
         vec![reply("a")],
@@ -257,7 +257,7 @@ fn a_rate_limit_that_is_used_up_paces_all_processes_with_the_key() {
 }
 
 #[test]
-fn a_pause_is_told_and_has_an_end_though_others_wait_on() {
+fn a_pause_is_reported_and_has_an_end_though_others_wait_on() {
     struct Pauses(RefCell<Vec<Duration>>);
     impl Listener for Pauses {
         fn pausing(&self, pause: Duration) {

@@ -223,7 +223,7 @@ fn done(reason: &str) -> Value {
 }
 
 #[test]
-fn a_reply_is_put_together_and_its_thoughts_are_told_and_not_kept() {
+fn a_reply_is_put_together_and_its_thoughts_are_reported_and_not_kept() {
     let thought = |text: &str| json!({"message": {"role": "assistant", "content": "", "thinking": text}, "done": false});
     let lines = [
         thought("Let me "),

@@ -49,7 +49,7 @@ fn asked(id: &str, messages: &[Message<'static>]) -> String {
 }
 
 #[test]
-fn what_is_marked_is_told_to_models_that_take_marks_only() {
+fn what_is_marked_is_reported_to_models_that_take_marks_only() {
     let first = Message {
         role: Role::User,
         parts: vec![Part::Text("shared".into()), Part::CacheMark],
@@ -178,7 +178,7 @@ fn what_is_not_a_whole_answer_says_why() {
 }
 
 #[test]
-fn an_error_tells_a_spent_quota_from_a_rate_limit() {
+fn an_error_distinguishes_a_spent_quota_from_a_rate_limit() {
     let failure = |code: Value| {
         let json = json!({"error": {"message": "m", "type": "t", "param": null, "code": code}});
         OpenAi.read_failure(json.to_string().as_bytes())

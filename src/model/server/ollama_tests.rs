@@ -52,7 +52,7 @@ fn pulled(status: u16, body: &str) -> (Vec<String>, Result<(), String>) {
 }
 
 #[test]
-fn a_pull_tells_how_far_it_is_and_fails_in_the_servers_words() {
+fn a_pull_shows_how_far_it_is_and_fails_in_the_servers_words() {
     let loading = r#"{"status":"pulling manifest"}"#;
     let failed = |why: &str| Err(format!("`mistral` could not be pulled: {why}"));
     let broken = || failed("the answer ended before it was done");
@@ -101,7 +101,7 @@ fn a_signal_ends_any_wait() {
 }
 
 #[test]
-fn what_is_installed_is_told_by_name() {
+fn what_is_installed_is_reported_by_name() {
     let tags = r#"{"models":[{"name":"a:7b","model":"a:7b"},{"model":"b:latest"},{}]}"#;
     let route = serving(vec![answer(200, tags), answer(200, r#"{"models":[]}"#)]);
     let server = VendorServer::new(Provider::Ollama, route, &Interrupt::never().unwrap());

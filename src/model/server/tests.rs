@@ -83,7 +83,7 @@ fn all_pages_of_models_are_read() {
 }
 
 #[test]
-fn a_refused_key_is_told_from_other_failures() {
+fn a_refused_key_is_distinguished_from_other_failures() {
     let error = |kind: &str| json!({"type": "error", "error": {"type": kind, "message": "no"}});
     for (status, answer, is_refused) in [
         (401, error("authentication_error"), true),

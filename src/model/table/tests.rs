@@ -201,7 +201,7 @@ fn rules_say_who_is_asked_for_what() {
 }
 
 #[test]
-fn a_mistake_is_told_with_its_place() {
+fn a_mistake_is_reported_with_its_position() {
     for (json, expected) in [
         ("", "line 1, column 1: the file is empty"),
         (
@@ -291,7 +291,7 @@ fn a_mistake_is_told_with_its_place() {
 }
 
 #[test]
-fn a_mistake_in_what_is_ollamas_or_for_people_is_told() {
+fn a_mistake_in_what_is_ollamas_or_for_people_is_reported() {
     for (json, expected) in [
         (
             "{\"models\": {\"x\": {\"provider\": \"ollama\", \"numCtx\": 0.5}}}",
@@ -428,7 +428,7 @@ fn an_own_file_changes_adds_and_chooses() {
 }
 
 #[test]
-fn a_mistake_in_the_homes_table_is_told_with_its_place() {
+fn a_mistake_in_the_homes_table_is_reported_with_its_position() {
     for (own, expected) in [
         ("", "line 1, column 1: the file is empty"),
         ("[]", "line 1, column 1: an object is expected here"),
@@ -597,7 +597,7 @@ fn a_plan_without_a_rule_has_no_model() {
 }
 
 #[test]
-fn a_mistake_in_plans_table_is_told_with_its_file_and_place() {
+fn a_mistake_in_plans_table_is_reported_with_its_file_and_place() {
     let own = r#"{"models": {"a": {"provider": "ollama", "fallback": "b"}, "b": {"provider": "ollama"}}}"#;
     for (own, project, expected) in [
         (

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_tells_the_weight_of_its_kind() {
+    fn a_path_shows_the_weight_of_its_kind() {
         for (expected, paths) in [
             (
                 1.0,

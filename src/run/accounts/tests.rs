@@ -177,7 +177,7 @@ fn assert_mistaken(json: &str, expected: &str) {
 }
 
 #[test]
-fn a_mistake_is_told_with_its_place_and_without_a_value() {
+fn a_mistake_is_reported_with_its_position_and_without_a_value() {
     for (json, expected) in [
         ("", "line 1, column 1: the file is empty"),
         ("\"sekret\"", "line 1, column 1: an object is expected here"),
@@ -223,7 +223,7 @@ fn a_mistake_is_told_with_its_place_and_without_a_value() {
 }
 
 #[test]
-fn a_mistake_in_an_account_is_told_likewise() {
+fn a_mistake_in_an_account_is_reported_likewise() {
     let either = "2: an account has either an `api_key` or an `api_key_command`";
     let command = "35: `api_key_command` must be a program and its arguments";
     for (fields, expected) in [
@@ -279,7 +279,7 @@ fn a_mistake_in_an_account_is_told_likewise() {
 }
 
 #[test]
-fn what_is_no_file_cannot_be_read() {
+fn what_is_not_a_file_cannot_be_read() {
     let directory = tempfile::tempdir().unwrap();
     fs::create_dir(directory.path().join(FILE)).unwrap();
     let problem = Accounts::load(directory.path()).unwrap_err();

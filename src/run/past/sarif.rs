@@ -494,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_runs_no_more_is_told_than_a_code_host_takes() {
+    fn a_sarif_log_is_limited_to_what_code_hosts_accept() {
         let mut record = RunRecord::new("commit", Exit::Done, chrono::DateTime::default());
         record.warning_details = vec![
             WarningRecord {

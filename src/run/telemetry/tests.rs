@@ -78,7 +78,7 @@ fn each_run_has_ids_of_its_own() {
 }
 
 #[test]
-fn lists_have_escapes_and_what_is_no_list_is_named_by_its_variable() {
+fn lists_have_escapes_and_what_is_not_a_list_is_named_by_its_variable() {
     for (list, expected) in [
         ("", Some(&[][..])),
         ("a=1", Some(&[("a", "1")])),

@@ -11,7 +11,7 @@ use crate::record::gate::GateChange;
 use crate::sys::diff::FileChange;
 
 #[test]
-fn a_path_tells_what_is_the_gate() {
+fn a_path_shows_what_is_the_gate() {
     for (expected, paths) in [
         (
             FileKind::Test,
@@ -233,7 +233,7 @@ fn what_is_compiled_for_tests_is_laid_back_in_rust() {
 }
 
 #[test]
-fn what_cannot_be_told_from_the_code_is_unclear() {
+fn changes_indistinguishable_from_code_are_unclear() {
     let doc = "/// ```\n/// assert_eq!(a(), 1);\n/// ```\npub fn a() -> u8 { 1 }\n";
     let python = "def a():\n    \"\"\"\n    >>> a()\n    1\n    \"\"\"\n";
     for (path, before, after) in [
@@ -353,7 +353,7 @@ fn the_query_names_tests_by_path_file_or_name() {
 }
 
 #[test]
-fn new_tests_beside_the_old_ones_are_added() {
+fn new_tests_next_to_the_old_ones_are_added() {
     const TEST: &str = "use a::add;\n\n#[test]\nfn adds() {\n    assert_eq!(add(1, 2), 3);\n}\n";
     const SHELL: &str = "set -e\ntest \"$(./add 1 2)\" = 3\n";
     for (expected, path, before, after) in [
@@ -493,7 +493,7 @@ fn new_tests_are_laid_over_the_old_code() {
 }
 
 #[test]
-fn what_a_build_prints_tells_why_it_failed() {
+fn what_a_build_prints_shows_why_it_failed() {
     use super::ending::Ending::{self, Failed, NotBuilt, TestFailed};
     use crate::exec::build_script::BuildStatus;
     for (expected, output) in [

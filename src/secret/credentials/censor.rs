@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_line_alone_is_no_key_and_nothing_of_what_follows_is_lost() {
+    fn a_first_line_alone_is_not_a_key_and_nothing_of_what_follows_is_lost() {
         let first_line = format!("-----BEGIN {}-----", "PRIVATE KEY");
         let results = "test parses_a_key ... ok\n".repeat(100);
         for text in [
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn who_follows_along_sees_the_line_that_has_not_ended_unless_a_credential_may_be_in_it() {
+    fn an_incomplete_line_is_passed_on_unless_it_may_contain_a_credential() {
         let (token, key) = (token(), private_key(2));
         let mut censor = Censor::new(Vec::new());
         for (chunk, pending) in [

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mention_is_none() {
+    fn a_mention_does_not_count() {
         let paths = "/usr/lib/Python3/dist/packages/some/where/Else/again ".repeat(30);
         for behind in [
             "\")) {\n    return Err(Error::PrivateKeyIsNotAllowedHere);\n}\n-----",
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_of_a_beginning_holds_for_the_whole() {
+    fn a_verdict_on_a_prefix_holds_for_the_whole_text() {
         let prefixed = format!("\nKey-Type: 4\n{BODY}\n");
         let mention = format!("\n{}", "ok 1 - test\n".repeat(200));
         for text in [prefixed, mention, format!("\n-----\n{BODY}")] {

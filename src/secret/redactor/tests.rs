@@ -15,7 +15,7 @@ fn stream(redactor: &Redactor, chunks: &[&[u8]]) -> Vec<u8> {
 }
 
 #[test]
-fn what_stands_in_a_key_file_in_a_keys_place_is_told() {
+fn what_stands_in_a_key_file_in_a_keys_place_is_reported() {
     for (content, expected) in [
         (&b"\"sk-abc\""[..], Err(KeyProblem::Quoted)),
         (b"'sk-abc'\n", Err(KeyProblem::Quoted)),

@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secret_is_told_by_the_last_words_of_its_variables_name() {
+    fn a_secret_is_reported_by_the_last_words_of_its_variables_name() {
         for name in [
             "TOKEN",
             "NPM_TOKEN",
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_lines_each_is_looked_for_that_tells_something() {
+    fn of_several_lines_each_is_looked_for_that_shows_something() {
         let line = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj";
         let end = "short1==";
         let key = format!("-----BEGIN X-----\n{line}\r\n{end}\n-----END X-----\n");

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_with_too_little_left_tells_when_it_is_full_again() {
+    fn a_limit_with_too_little_left_shows_when_it_is_full_again() {
         let now = DateTime::parse_from_rfc3339("2026-11-21T20:15:03+01:00").unwrap();
         let openai = |kind: &str, left: &str, reset: &str| {
             [

@@ -70,7 +70,7 @@ fn a_line_beyond_the_limit_is_an_error_however_much_follows() {
 }
 
 #[test]
-fn what_is_no_text_is_told_with_its_line() {
+fn what_is_not_text_is_reported_with_its_line() {
     let mut lines = Lines::new(&b"a\n\xff\n"[..], None);
     assert_eq!(lines.line("").unwrap(), Typed::Line("a".to_owned()));
     let error = lines.line("").unwrap_err().to_string();
@@ -129,7 +129,7 @@ fn a_prompt_is_all_there_is_less_its_last_newline() {
 }
 
 #[test]
-fn a_prompt_that_is_none_is_an_error() {
+fn an_empty_prompt_is_an_error() {
     for blank in ["", "\n", " \t\r\n"] {
         let error = prompt_from(blank.as_bytes()).unwrap_err();
         assert!(matches!(error, InputError::Blank), "{blank:?}");

@@ -57,7 +57,7 @@ fn ended(branch: &str, status: &str) -> Event {
 }
 
 #[test]
-fn a_branch_is_told_in_a_line_whatever_the_server_calls_it() {
+fn a_branch_is_reported_in_a_line_whatever_the_server_calls_it() {
     let long = "word ".repeat(100);
     let cut: String = long.chars().take(80).collect();
     for (branch, status, id, expected) in [
@@ -130,7 +130,7 @@ fn an_event_has_the_title_of_the_specification() {
 }
 
 #[test]
-fn what_is_no_text_of_the_agents_is_a_line() {
+fn what_is_not_text_of_the_agents_is_a_line() {
     let session = |resumed| Event::Session {
         id: "5".to_owned(),
         resumed,

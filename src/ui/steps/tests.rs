@@ -228,7 +228,7 @@ fn words_are_bounded_and_the_answer_is_markdown() {
 }
 
 #[test]
-fn lines_fit_and_obey_nobody() {
+fn lines_fit_and_contain_no_control_characters() {
     let hostile = format!("漢字\u{1b}[2J\u{202e}{}\r\u{9b}x", "word ".repeat(60));
     let status = TaskStatus::Pending;
     let diff = format!("@@ -1 +1 @@\n+{hostile}\n");

@@ -25,7 +25,7 @@ fn told(line: &str, pieces: &Pieces) -> String {
 }
 
 #[test]
-fn the_common_languages_are_told_apart_and_coloured() {
+fn the_common_languages_are_distinguished_and_coloured() {
     let elapsed = || Duration::ZERO;
     let mut colors = Highlighter::new(&elapsed);
     for (path, text, expected) in [
@@ -69,7 +69,7 @@ fn code_is_coloured_by_the_name_of_its_language() {
 }
 
 #[test]
-fn a_comment_goes_on_in_the_next_line() {
+fn a_comment_continues_in_the_next_line() {
     let elapsed = || Duration::ZERO;
     let text = lines("/* a\nb */ let c");
     let [_, after] = Highlighter::new(&elapsed).of("x.rs", [&[], &text]).unwrap();

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_language_that_nobody_knows_has_none() {
+    fn an_unknown_language_has_no_colors() {
         let colors = CodeColors::default();
         assert_eq!(colors.of("klingon", "x"), Some(Vec::new()));
         colors.wait();

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn it_stands_beside_the_transcript_where_there_is_room() {
+    fn it_stands_next_to_the_transcript_where_there_is_room() {
         let widths = [40, 99, 100, 130, 160, 300].map(width);
         assert_eq!(widths, [0, 0, 30, 32, 40, 40]);
         let buf = beside(&list(4, 1), 20, 6);

@@ -480,7 +480,7 @@ proptest! {
     }
 
     #[test]
-    fn a_reply_that_writes_a_file_writes_that_file_or_none(
+    fn a_reply_that_writes_a_file_writes_that_file_or_nothing(
         opening in prop::sample::select(&["```", "```md", "````", "````md", "~~~"][..]),
         content in text_with_responses(),
         closing in prop::sample::select(&["", "```", "````", "~~~"][..]),

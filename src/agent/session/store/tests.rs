@@ -297,7 +297,7 @@ fn no_key_is_written_and_the_file_stays_json_whatever_a_key_looks_like() {
 }
 
 #[test]
-fn files_are_the_users_own_and_nothing_is_left_beside_them() {
+fn files_are_the_users_own_and_nothing_is_left_next_to_them() {
     let home = Home::new();
     let store = home.store();
     saved(&store, 1, "/work", "2025-01-15T10:30:00Z");
@@ -557,7 +557,7 @@ fn a_list_shows_the_newest_first_and_the_damaged_as_such() {
 }
 
 #[test]
-fn a_damaged_session_is_told_with_its_place() {
+fn a_damaged_session_is_reported_with_its_position() {
     let home = Home::new();
     let store = home.store();
     for (content, expected) in [

@@ -66,7 +66,7 @@ fn a_file_is_removed_by_what_can_undo_it() {
 }
 
 #[test]
-fn what_is_no_file_of_the_project_stays() {
+fn what_is_not_a_file_of_the_project_stays() {
     let (_dir, root) = project();
     let files = Plain::below(&root);
     for (path, said) in [

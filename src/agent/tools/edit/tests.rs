@@ -91,7 +91,7 @@ fn what_would_be_done_is_shown_as_a_diff() {
 }
 
 #[test]
-fn what_is_not_there_once_or_changes_nothing_is_told_by_the_models_own_names() {
+fn what_is_not_there_once_or_changes_nothing_is_reported_by_the_models_own_names() {
     for (input, said) in [
         (
             json!({"old_string": "b", "new_string": "c"}),

@@ -133,7 +133,7 @@ fn links_are_shown_and_not_entered_and_odd_names_are_escaped() {
 }
 
 #[test]
-fn nothing_a_file_and_what_is_missing_are_told_apart() {
+fn nothing_a_file_and_what_is_missing_are_distinguished() {
     let (_dir, root) = project(&["src/main.rs"]);
     fs::create_dir(root.join("empty")).unwrap();
     assert_eq!(

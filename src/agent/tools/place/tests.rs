@@ -103,7 +103,7 @@ fn what_is_no_path_is_refused_by_name() {
 }
 
 #[test]
-fn what_is_there_is_told_without_waiting_for_it() {
+fn what_is_there_is_reported_without_waiting_for_it() {
     let (_dir, root) = tree();
     let fifo = root.join("fifo");
     rustix::fs::mknodat(
@@ -183,7 +183,7 @@ fn the_keys_of_every_project_are_known_wherever_it_lies() {
 }
 
 #[test]
-fn what_is_not_there_is_told_with_what_is() {
+fn what_is_not_there_is_reported_with_what_is() {
     let (_dir, root) = tree();
     for (path, expected) in [
         ("a/b/C.rs", "`a/b/C.rs` does not exist; `a/b` holds `c.rs`"),

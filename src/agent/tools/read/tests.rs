@@ -142,7 +142,7 @@ fn a_range_of_lines_is_shown_and_how_to_read_on() {
 }
 
 #[test]
-fn what_is_no_file_fails_with_the_way_out() {
+fn what_is_not_a_file_fails_with_the_remedy() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();
     fs::create_dir(root.join("src")).unwrap();
@@ -177,7 +177,7 @@ fn read_part(root: &Path, input: &serde_json::Value) -> Result<String, String> {
 }
 
 #[test]
-fn so_many_lines_are_shown_from_one_on() {
+fn a_number_of_lines_is_shown_from_a_given_one() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();
     let text: String = (1..=9).map(|line| format!("{line}\n")).collect();
@@ -219,7 +219,7 @@ fn so_many_lines_are_shown_from_one_on() {
 }
 
 #[test]
-fn what_is_no_text_or_not_to_be_read_is_an_error() {
+fn what_is_not_text_or_not_to_be_read_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();
     fs::create_dir(root.join(".ssh")).unwrap();

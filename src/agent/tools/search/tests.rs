@@ -97,7 +97,7 @@ fn lines_are_found_wherever_git_ignores_nothing() {
 }
 
 #[test]
-fn what_cannot_be_searched_is_told() {
+fn what_cannot_be_searched_is_reported() {
     let (_dir, root) = project(&[("a.rs", "x"), (".env", "KEY=x")]);
     for (pattern, path, expected) in [
         ("", ".", "the pattern is empty"),
@@ -130,7 +130,7 @@ fn what_is_shown_is_bounded() {
 }
 
 #[test]
-fn lines_around_are_shown_once_and_told_from_those_that_match() {
+fn lines_around_are_shown_once_and_distinguished_from_those_that_match() {
     let text: String = (1..=12).map(|line| format!("    {line}\n")).collect();
     let (_dir, root) = project(&[("a", &text), ("b", "x 3\n"), ("closed/c", "3\n")]);
     let closed = [root.join("closed")];

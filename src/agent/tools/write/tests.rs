@@ -80,7 +80,7 @@ fn write(
 }
 
 #[test]
-fn what_was_written_is_told_with_its_lines_and_warnings() {
+fn what_was_written_is_reported_with_its_lines_and_warnings() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();
     let mut files = Plain::below(&root);
@@ -100,7 +100,7 @@ fn what_was_written_is_told_with_its_lines_and_warnings() {
 }
 
 #[test]
-fn what_may_not_be_written_is_told_and_nothing_is() {
+fn what_may_not_be_written_is_reported_and_nothing_is() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();
     let files = Plain::below(&root);

@@ -43,7 +43,7 @@ fn paths(told: &str) -> Vec<&str> {
 }
 
 #[test]
-fn files_are_told_from_the_root_down_the_nearest_last_and_the_users_behind_them() {
+fn files_are_distinguished_from_the_root_down_the_nearest_last_and_the_users_behind_them() {
     let place = Place::new(&[
         ("AGENTS.md", "top"),
         ("app/AGENTS.md", "app"),
@@ -125,7 +125,7 @@ fn what_cannot_be_used_is_a_warning_and_the_rest_is_used() {
 }
 
 #[test]
-fn what_changes_is_told_once_and_the_prompt_stays() {
+fn what_changes_is_reported_once_and_the_prompt_stays() {
     let place = Place::new(&[("AGENTS.md", "tabs"), ("app/AGENTS.md", "app")]);
     let (mut files, _) = place.load("app", "app");
     let prompt = files.prompt().unwrap().to_owned();

@@ -28,7 +28,7 @@ fn a_file_sets_what_it_names_and_no_file_nothing() {
 }
 
 #[test]
-fn a_mistake_is_told_with_its_place_and_what_is_expected() {
+fn a_mistake_is_reported_with_its_position_and_what_is_expected() {
     let percent = "`compactThreshold` must be a whole number of per cent, from 60 to 90";
     for (json, (line, reason)) in [
         ("", (1, "the file is empty".to_owned())),

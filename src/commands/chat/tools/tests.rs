@@ -183,7 +183,7 @@ fn every_tool_does_its_work_by_its_name() {
 }
 
 #[test]
-fn what_is_wrong_is_told_by_the_field_and_nothing_is_done() {
+fn what_is_wrong_is_reported_by_the_field_and_nothing_is_done() {
     let world = World::new();
     for (name, input, said) in [
         (

@@ -80,7 +80,7 @@ fn every_field_is_read() {
 }
 
 #[test]
-fn a_mistake_is_told_with_its_place_and_what_is_expected() {
+fn a_mistake_is_reported_with_its_position_and_what_is_expected() {
     let seconds = "`commandTimeout` must be a whole number of seconds, from 1 to 86400";
     for (json, expected) in [
             ("", "line 1, column 1: the file is empty".to_owned()),

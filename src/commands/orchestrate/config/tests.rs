@@ -93,7 +93,7 @@ fn what_is_set_counts_in_its_normal_form() {
 }
 
 #[test]
-fn what_is_wrong_is_told_without_its_value() {
+fn what_is_wrong_is_reported_without_its_value() {
     for (variable, values) in [
         (
             AZURE_KEY,
@@ -190,7 +190,7 @@ fn waits_grow_towards_the_end_of_an_agents_time() {
 }
 
 #[test]
-fn all_is_told_at_once() {
+fn all_is_reported_at_once() {
     let problems = AgentConfig::read(
         &Environment::of(&[
             (AZURE_URL, "nonsense"),

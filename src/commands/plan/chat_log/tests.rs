@@ -199,7 +199,7 @@ fn no_key_is_written_and_a_call_stays_json() {
 }
 
 #[test]
-fn a_write_that_fails_is_told_once_and_ends_nothing() {
+fn a_write_that_fails_is_reported_once_and_ends_nothing() {
     let place = Place::new();
     fs::write(place.path(), "").unwrap();
     let log = ChatLog {

@@ -78,7 +78,7 @@ fn what_the_model_is_shown_is_read() {
 }
 
 #[test]
-fn a_task_list_that_is_none_is_told_by_its_place() {
+fn an_invalid_task_list_is_reported_with_its_position() {
     let list = |tasks: Vec<Value>| json!({"task_list": tasks});
     let mut without = task("a");
     without.as_object_mut().unwrap().remove("tool");
@@ -183,7 +183,7 @@ fn such_a_reply_is_its_compact_object_and_a_fault_shows_what_is_right() {
 }
 
 #[test]
-fn the_stages_are_told_of_the_tools_without_calls_of_them() {
+fn the_stages_are_reported_the_tools_without_calls_of_them() {
     let told = TaskList::protocol(&tools()).offer(&tools()).instructions;
     assert!(
         told.starts_with("# Response Format\n\nBreak down"),

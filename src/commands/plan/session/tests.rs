@@ -318,7 +318,7 @@ fn a_session_is_used_by_one_at_a_time() {
 }
 
 #[test]
-fn a_damaged_session_is_told_with_its_place() {
+fn a_damaged_session_is_reported_with_its_position() {
     let home = Home::new();
     let no_status = EXAMPLE.replace(",\n  \"status\": \"active\"", "");
     for (content, expected) in [
@@ -374,7 +374,7 @@ fn a_document_in_the_project_is_remembered_and_not_made() {
 }
 
 #[test]
-fn a_session_that_cannot_be_made_is_told_with_the_way_out() {
+fn a_session_that_cannot_be_made_is_reported_with_the_remedy() {
     let home = Home::new();
     let store = home.store();
     fs::remove_dir(home.path("")).unwrap();

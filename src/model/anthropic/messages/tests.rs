@@ -216,7 +216,7 @@ fn whatever_was_said_is_put_in_order() {
 }
 
 #[test]
-fn without_tools_calls_and_results_are_told_in_words() {
+fn without_tools_calls_and_results_are_reported_in_words() {
     let messages = [
         user(vec![said("do")]),
         model(vec![call("1")]),

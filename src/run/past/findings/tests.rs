@@ -43,7 +43,7 @@ fn errors_of_many_tools_are_found() {
 }
 
 #[test]
-fn warnings_are_told_apart_and_other_lines_are_neither() {
+fn warnings_are_distinguished_and_other_lines_are_neither() {
     for line in [
         "warning: unused variable: `x`",
         "warning[E0001]: x",
@@ -69,7 +69,7 @@ fn warnings_are_told_apart_and_other_lines_are_neither() {
 }
 
 #[test]
-fn a_failed_build_is_told_by_its_errors_or_else_by_its_end() {
+fn a_failed_build_is_reported_by_its_errors_or_else_by_its_end() {
     let compiler = "warning: x\n\u{1b}[31merror[E0308]: mismatched\u{1b}[0m\n  --> a.rs:2:5\n\nerror: aborting\n";
     let panic = "thread 'x' panicked at src/lib.rs:1:2:\nassertion failed: no\nnote: y\n";
     let long: String = (1..=30).map(|n| format!("line {n}\n\n")).collect();
@@ -225,7 +225,7 @@ fn what_is_wrong_and_where_is_told_whatever_the_tool() {
 }
 
 #[test]
-fn no_line_is_told_beyond_bounds() {
+fn long_lines_are_shortened() {
     for output in [format!("error: {}", "x".repeat(9000)), "y".repeat(9000)] {
         let told = reasons(&output);
         assert_eq!(told[0].chars().count(), LONGEST + 1);

@@ -222,7 +222,7 @@ fn a_call_without_a_reply_fails_by_the_reason_of_the_run() {
 }
 
 #[test]
-fn texts_are_told_only_where_they_are_wanted() {
+fn texts_are_exported_only_on_request() {
     let record = record(Exit::Done);
     let action = Action {
         tool: "write_file".into(),

@@ -36,7 +36,7 @@ const TWO: &str = "#[test]\nfn a() {}\n\n    #[tokio::test]\n    async fn b() {}
 const ONE: &str = "#[test]\nfn a() {}\n";
 
 #[test]
-fn lost_tests_are_told() {
+fn lost_tests_are_reported() {
     for (changes, expected) in [
         (
             vec![change("a.rs", TWO, ONE)],
@@ -79,7 +79,7 @@ fn lost_tests_are_told() {
 }
 
 #[test]
-fn what_is_new_is_told_once_for_each_file() {
+fn what_is_new_is_reported_once_for_each_file() {
     for (path, before, after, expected) in [
         (
             "x.rs",
@@ -131,7 +131,7 @@ fn what_is_new_is_told_once_for_each_file() {
 }
 
 #[test]
-fn manifests_are_told_by_name() {
+fn manifests_are_reported_by_name() {
     let manifest = |path: &str| format!("changed manifest `{path}`: look at its dependencies");
     for path in [
         "Cargo.toml",

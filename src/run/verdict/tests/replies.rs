@@ -229,7 +229,7 @@ const WEAKENINGS: &[Weakening] = &[
 ];
 
 #[test]
-fn what_weakens_a_gate_is_told_and_laid_back() {
+fn what_weakens_a_gate_is_reported_and_laid_back() {
     for (how, path, before, replaced) in WEAKENINGS {
         let after = replaced
             .iter()

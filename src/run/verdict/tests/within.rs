@@ -384,7 +384,7 @@ fn a_silenced_lint_that_was_there_or_is_named_stays() {
 }
 
 #[test]
-fn a_silencer_in_a_new_file_is_told_and_stays_in() {
+fn a_silencer_in_a_new_file_is_reported_and_stays_in() {
     let code = "# ruff: noqa\nimport b\n";
     let new = change("b.py", "", code);
     let [edited, removed, document] = [

@@ -181,7 +181,7 @@ fn what_only_resembles_one_is_not_found() {
 }
 
 #[test]
-fn a_finding_tells_the_file_and_the_line_but_not_the_value() {
+fn a_finding_shows_the_file_and_the_line_but_not_the_value() {
     let redactor = Redactor::new(["own-key-0123456789"]);
     let secret = token("ghp_", "a0", 18);
     let rollup = format!(
@@ -245,7 +245,7 @@ fn a_heading_that_is_a_credential_is_not_told() {
 }
 
 #[test]
-fn a_key_that_has_the_shape_of_one_is_told_once() {
+fn a_key_that_has_the_shape_of_one_is_reported_once() {
     let own = token("ghp_", "a0", 18);
     let findings = find("query.txt", &own, &Redactor::new([own.as_str()]));
     assert_eq!(findings.len(), 1);

@@ -275,7 +275,7 @@ fn hint(name: &str, argument: &str, description: &str) -> CommandHint {
 }
 
 #[test]
-fn of_candidates_that_are_not_all_seen_it_is_told_which_are() {
+fn a_partly_visible_list_shows_its_range() {
     let mut composer = composer();
     let names = (1..=20).map(|nth| format!("c{nth:02}"));
     composer.set_commands(names.map(|name| hint(&name, "", "")).collect());
@@ -328,7 +328,7 @@ fn commands_are_completed_with_what_they_do() {
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\nrest";
 
 #[test]
-fn pictures_go_beside_the_text() {
+fn pictures_go_next_to_the_text() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path();
     fs::write(root.join("shot.png"), PNG).unwrap();

@@ -172,7 +172,7 @@ fn something_else_may_be_said_instead() {
 }
 
 #[test]
-fn nothing_stands_beside_what_is_seen_of_a_change() {
+fn nothing_stands_next_to_what_is_seen_of_a_change() {
     let line = format!("+earth = 1{}; import os; os.system(\"x\")", " ".repeat(150));
     let dialog = Dialog::question(question(true), Some(&line));
     insta::assert_snapshot!(drawn(&dialog, 60), @r#"

@@ -251,7 +251,7 @@ fn what_was_typed_ahead_of_a_question_answers_nothing() {
 }
 
 #[test]
-fn who_looks_elsewhere_is_told_that_something_is_asked() {
+fn who_looks_elsewhere_is_reported_that_something_is_asked() {
     for (focus, is_told) in [("\x1b[O", true), ("\x1b[O\x1b[I", false), ("", false)] {
         on_stage(
             |_| {},

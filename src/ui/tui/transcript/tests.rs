@@ -99,7 +99,7 @@ fn result(name: &str, text: &str, brief: Option<&str>, failed: bool) -> Event {
 const DIFF: &str = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n";
 
 #[test]
-fn an_exchange_is_told_from_top_to_bottom() {
+fn an_exchange_is_distinguished_from_top_to_bottom() {
     let mut transcript = transcript();
     transcript.add(Entry::user("fix it\nplease".to_owned()));
     for event in [
@@ -195,7 +195,7 @@ fn doing(verb: Verb, name: &str, subject: &str) -> Event {
 }
 
 #[test]
-fn calls_are_told_as_orders_and_the_todos_and_the_end_not_at_all() {
+fn calls_are_reported_as_orders_and_the_todos_and_the_end_not_at_all() {
     let mut transcript = transcript();
     for event in [
         doing(Verb::Run, "execute_command", "cargo\u{200b} build"),

@@ -217,7 +217,7 @@ fn what_is_thought_must_end_ahead_of_the_response() {
 }
 
 #[test]
-fn headings_in_a_block_are_none() {
+fn headings_in_a_block_do_not_count() {
     let quoted = "## Tool Choice\nCOMMAND\n## Tool Input\nrm x\n";
     all_refused(
         [
@@ -332,7 +332,7 @@ fn a_block_that_is_never_closed_is_refused() {
 }
 
 #[test]
-fn nothing_beside_a_command_is_run() {
+fn nothing_next_to_a_command_is_run() {
     for text in [
         "Let me look:\n```bash\nls\n```\n",
         "ls\n```\nrm y\n```\nx\n",
@@ -427,7 +427,7 @@ fn words_around_a_last_block_do_not_make_it_a_response() {
 }
 
 #[test]
-fn an_example_in_a_block_beside_words_is_no_response() {
+fn an_example_in_a_block_next_to_words_is_not_a_response() {
     let input = "## Tool Input\n\"a.md\"\n\n";
     for above in [
         format!("## Tool Choice\nWRITE_FILE\n{input}"),

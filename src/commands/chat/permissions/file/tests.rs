@@ -156,7 +156,7 @@ fn assert_mistaken(content: &str, line: usize, said: &str) {
 }
 
 #[test]
-fn a_mistake_is_told_by_its_place() {
+fn a_mistake_is_reported_by_its_position() {
     for (content, said) in [
         ("", "the file is empty"),
         ("{", "EOF while parsing an object"),
@@ -189,7 +189,7 @@ fn a_mistake_is_told_by_its_place() {
 }
 
 #[test]
-fn a_mistake_in_an_entry_is_told_by_its_place() {
+fn a_mistake_in_an_entry_is_reported_with_its_position() {
     let tools = "there is no tool `execute_comand`; known: read_file, list_files, search_project, write_file, \
                  edit_file, replace_in_files, delete_file, execute_command, read_background, list_background, \
                  kill_background, update_todos, spawn_agent";
@@ -239,7 +239,7 @@ fn of_two_entries_of_a_tool_the_one_that_allows_less_counts() {
 }
 
 #[test]
-fn what_is_no_file_is_neither_read_nor_written() {
+fn what_is_not_a_file_is_neither_read_nor_written() {
     let elsewhere = project(Some(r#"{"version": 1, "permissions": []}"#));
     let linked = project(None);
     symlink(

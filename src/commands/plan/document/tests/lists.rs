@@ -234,7 +234,7 @@ fn nothing_is_put_into_a_comment_or_a_code_block() {
 }
 
 #[test]
-fn tasks_that_were_changed_by_hand_are_numbered_anew_when_one_changes() {
+fn tasks_that_were_changed_by_hand_are_numbered_again_when_one_changes() {
     let list =
         "9. [x] done\r\n   **Tool:** analyze\r\n- new\r\n<!-- 8. [ ] no -->\r\n3. as it is\r\n";
     let mut document = document(&format!("{EMPTY}## Tasks\n{list}"));

@@ -37,7 +37,7 @@ fn a_thousand_findings_are_enough() {
 }
 
 #[test]
-fn numbers_that_change_are_not_told() {
+fn changing_numbers_are_normalized() {
     for (message, expected) in [
         ("no answer after 12 ms", "no answer after …"),
         ("took 3.25s at 0x7ffd12ab", "took … at …"),

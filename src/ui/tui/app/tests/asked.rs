@@ -155,7 +155,7 @@ fn control_c_clears_then_stops_then_leaves() {
 }
 
 #[test]
-fn a_stop_is_told_until_it_is_done() {
+fn a_stop_is_reported_until_it_is_done() {
     let mut app = at_work();
     control(&mut app, 'c');
     assert!(shown(&mut app, 60, 24).contains("Stopping..."));
