@@ -36,7 +36,7 @@ fn scratch(criterion: &mut Criterion) {
     let place = ScratchPlace {
         program: Some(&program),
         bases: &[base],
-        kept: &["agent-config", "logs"],
+        excluded: &["agent-config", "logs"],
         interrupt: &interrupt,
     };
     let mut group = criterion.benchmark_group("scratch");

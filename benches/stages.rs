@@ -188,7 +188,7 @@ impl BenchScreen {
     }
 
     fn tell(&mut self, message: ToScreen) {
-        self.app.tell(message, Duration::ZERO);
+        self.app.handle(message, Duration::ZERO);
     }
 
     fn key(&mut self, code: KeyCode, modifiers: KeyModifiers) {

@@ -17,7 +17,7 @@ use crate::support::{bubblewrap_works, for_every_user, open_directory, skipped};
 
 /// The variable with the path at which a user without rights may start the program.
 const PROGRAM: &str = "PROGRAM_FOR_EVERY_USER";
-const KEPT: &[&str] = &["agent-config", "logs"];
+const EXCLUDED: &[&str] = &["agent-config", "logs"];
 /// A link to itself cannot be a mount point, so that nothing is mounted.
 const UNMOUNTABLE: &[&str] = &["agent-config", "logs", "loop"];
 
@@ -71,12 +71,12 @@ impl Place {
         fs::set_permissions(script, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    fn scratch(&self, kept: &'static [&'static str]) -> Scratch {
+    fn scratch(&self, excluded: &'static [&'static str]) -> Scratch {
         let program = program();
         let place = ScratchPlace {
             program: Some(&program),
             bases: &[self.base()],
-            kept,
+            excluded,
             interrupt: &self.interrupt,
         };
         Scratch::new(&self.project(), &place).unwrap()
@@ -84,7 +84,7 @@ impl Place {
 
     /// Creates a tree of each kind that is possible here.
     fn trees(&self) -> [Scratch; 2] {
-        let trees = [self.scratch(KEPT), self.scratch(UNMOUNTABLE)];
+        let trees = [self.scratch(EXCLUDED), self.scratch(UNMOUNTABLE)];
         if trees[0].kind() != ScratchKind::Overlay {
             skipped("no overlay can be mounted here");
         }
@@ -344,7 +344,7 @@ fn a_tree_can_be_kept_beyond_its_end() {
         tree.write("c/three.txt", b"changed\n", None).unwrap();
         let kept = tree.keep().unwrap();
         drop(tree);
-        drop(place.scratch(KEPT));
+        drop(place.scratch(EXCLUDED));
         assert_eq!(
             fs::read_to_string(kept.join("c/three.txt")).unwrap(),
             "changed\n"

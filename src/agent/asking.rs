@@ -125,9 +125,9 @@ impl Agent<'_> {
         conversation: &Conversation,
     ) -> Result<(), AgentError> {
         if let Some(notice) = self.memory.notice() {
-            self.tell(&Event::Notice(notice.to_owned()));
+            self.report(&Event::Notice(notice.to_owned()));
         }
-        self.tell(&Event::Compressed {
+        self.report(&Event::Compressed {
             tokens_before: compressed.tokens_before,
             tokens_after: compressed.tokens_after,
         });
@@ -155,7 +155,7 @@ mod tests {
         let reply = Reply {
             parts: parts.clone(),
             end: End::Paused,
-            ..Reply::said("so")
+            ..Reply::of_text("so")
         };
         let mut conversation = Conversation::default();
         conversation.request("do it");

@@ -28,13 +28,13 @@ pub fn work_until_passed(
     let mut audits = 0;
     loop {
         let ended = worker.work_on(conversation, request.take())?;
-        worker.tell(&Event::Auditing);
+        worker.report(&Event::Auditing);
         let verdict = judge(&auditor, conversation, &ended.words)?;
         audits += 1;
         worker.env.host.note(Note::Judged(verdict.passed))?;
-        worker.tell(&Event::Audited {
+        worker.report(&Event::Audited {
             passed: verdict.passed,
-            text: verdict.told(),
+            text: verdict.message(),
         });
         let result = if verdict.passed { "PASS" } else { "FAIL" };
         conversation.say(ended.message(format!("Audit: {result}\n\n{}", verdict.feedback)));

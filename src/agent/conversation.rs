@@ -304,10 +304,10 @@ impl Conversation {
     /// The words of the paused replies at the end, which the next reply continues.
     pub fn paused(&self) -> String {
         let is_paused =
-            |said: &HistoryMessage| said.role == Role::Assistant && said.calls.is_empty();
-        let last = self.history.iter().rposition(|said| !is_paused(said));
+            |message: &HistoryMessage| message.role == Role::Assistant && message.calls.is_empty();
+        let last = self.history.iter().rposition(|message| !is_paused(message));
         let paused = self.history[last.map_or(0, |last| last + 1)..].iter();
-        paused.map(|said| said.content.as_str()).collect()
+        paused.map(|message| message.content.as_str()).collect()
     }
 
     /// Replaces the history with a summary; the messages remain in `earlier`.
@@ -340,15 +340,15 @@ impl Conversation {
     pub fn recap(&self) -> Option<String> {
         let request = self.requests.last()?;
         let mut history = self.history.iter().rev();
-        let said = history.find(|message| message.role == Role::Assistant);
-        let Some(said) = said else {
+        let entry = history.find(|message| message.role == Role::Assistant);
+        let Some(entry) = entry else {
             return Some(format!("> {request}"));
         };
         // The template puts the tool input last.
-        let input = said.content.rsplit_once("\n## Tool Input\n");
-        let words = match said.calls.last() {
+        let input = entry.content.rsplit_once("\n## Tool Input\n");
+        let words = match entry.calls.last() {
             Some(call) => input_text(&call.input),
-            None => input.map_or(&*said.content, |(_, input)| input).to_owned(),
+            None => input.map_or(&*entry.content, |(_, input)| input).to_owned(),
         };
         Some(format!("> {request}\n\n{words}"))
     }
@@ -400,7 +400,7 @@ pub fn transcript<'m>(
     history: impl IntoIterator<Item = &'m HistoryMessage>,
     max_bytes: usize,
 ) -> String {
-    let told = history.into_iter().map(|message| {
+    let texts = history.into_iter().map(|message| {
         let speaker = match (message.role, &message.tool) {
             (Role::User | Role::System, _) => "User".to_owned(),
             (Role::Assistant, _) => "Agent".to_owned(),
@@ -414,7 +414,7 @@ pub fn transcript<'m>(
         let content = format!("{}{}", message.content, calls.collect::<String>());
         format!("### {speaker}\n\n{}\n", bounded(&content, max_bytes))
     });
-    told.collect::<Vec<_>>().join("\n")
+    texts.collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]

@@ -52,10 +52,10 @@ pub struct Ended {
 
 impl Ended {
     /// Creates the response to these words: the result of the tool that carried them, or a note if there was no tool.
-    pub(super) fn message(&self, told: String) -> HistoryMessage {
+    pub(super) fn message(&self, text: String) -> HistoryMessage {
         match &self.by {
-            Some((tool, id)) => HistoryMessage::of_tool(tool, id, told),
-            None => HistoryMessage::note(told),
+            Some((tool, id)) => HistoryMessage::of_tool(tool, id, text),
+            None => HistoryMessage::note(text),
         }
     }
 }

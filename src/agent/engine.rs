@@ -160,8 +160,8 @@ impl Agent<'_> {
             {
                 let fault = Fault::of_all(error.to_string());
                 // With native tool calls, there is no advice on the form.
-                return match told_of(&error).filter(|_| self.protocol.remembers_calls()) {
-                    Some(told) => self.tell_fault(fault, told, work),
+                return match advice_on(&error).filter(|_| self.protocol.remembers_calls()) {
+                    Some(advice) => self.report_fault(fault, advice, work),
                     None => self.return_fault(fault, "", work),
                 };
             }
@@ -177,7 +177,7 @@ impl Agent<'_> {
         match self.protocol.read(&reply, &brief.tools) {
             Ok(turn) => self.take(turn, &brief.tools, work),
             Err(fault) => {
-                self.tell_words(&bounded(&reply.text, OUTPUT_LIMIT));
+                self.report_words(&bounded(&reply.text, OUTPUT_LIMIT));
                 let around = fault
                     .line
                     .map(|line| around(&reply.text, line))
@@ -194,19 +194,19 @@ impl Agent<'_> {
         tools: &Toolbox<'_>,
         work: &mut Work<'_>,
     ) -> Result<Next, AgentError> {
-        let mut said = HistoryMessage::of_agent(turn.remembered);
+        let mut message = HistoryMessage::of_agent(turn.remembered);
         if let (Decision::Use(calls), true) = (&turn.decision, self.protocol.remembers_calls()) {
-            said.calls.clone_from(calls);
+            message.calls.clone_from(calls);
         }
-        said.parts = turn.parts;
-        work.conversation.say(said);
-        self.tell_words(&turn.outside);
+        message.parts = turn.parts;
+        work.conversation.say(message);
+        self.report_words(&turn.outside);
         if !turn.thoughts.trim().is_empty() {
-            self.tell(&Event::Thoughts(turn.thoughts.trim().to_owned()));
+            self.report(&Event::Thoughts(turn.thoughts.trim().to_owned()));
             self.env.host.note(Note::Thoughts(turn.thoughts.trim()))?;
         }
         if let Some(tasks) = turn.tasks {
-            self.tell(&Event::Tasks(tasks.clone()));
+            self.report(&Event::Tasks(tasks.clone()));
             work.conversation.tasks = tasks;
         }
         let calls = match turn.decision {
@@ -236,29 +236,29 @@ impl Agent<'_> {
         work: &mut Work<'_>,
     ) -> Result<Next, AgentError> {
         // Only vendors' native tool calls need a result for each call.
-        let told = if self.protocol.remembers_calls() {
+        let reported = if self.protocol.remembers_calls() {
             calls.len()
         } else {
             calls.len().min(MAX_CALLS + 1)
         };
-        let calls = &calls[..told];
+        let calls = &calls[..reported];
         for (at, call) in calls.iter().enumerate().take(MAX_CALLS) {
             if let Err(stopped) = self.env.host.check() {
                 // If no call has begun, all of them can still be carried out when the work is resumed.
                 if at > 0 {
-                    self.tell_not_done(&calls[at..], NOT_BEGUN, work.conversation);
+                    self.skip_calls(&calls[at..], NOT_BEGUN, work.conversation);
                 }
                 return Err(stopped);
             }
             // If the process is killed during the call, the record of the call must not be lost.
             self.keep(work.conversation)?;
             if let Next::Done(ended) = self.call(call, tools, work)? {
-                self.tell_not_done(&calls[at + 1..], NOT_DONE, work.conversation);
+                self.skip_calls(&calls[at + 1..], NOT_DONE, work.conversation);
                 return Ok(Next::Done(ended));
             }
         }
         let rest = calls.get(MAX_CALLS..).unwrap_or_default();
-        self.tell_not_done(rest, TOO_MANY, work.conversation);
+        self.skip_calls(rest, TOO_MANY, work.conversation);
         Ok(Next::GoOn)
     }
 
@@ -286,13 +286,13 @@ impl Agent<'_> {
             return self.end(Ended { words, by }, work);
         }
         let data = used.output.data.map(|data| self.env.redactor.json(&data));
-        let told = match &used.failure {
+        let message = match &used.failure {
             None => self.protocol.result(Ok((&words, data.as_ref()))),
             Some(failure) => self.protocol.result(Err(failure)),
         };
         work.conversation.say(HistoryMessage {
             is_failed: failed,
-            ..HistoryMessage::of_tool(&call.name, &call.id, told)
+            ..HistoryMessage::of_tool(&call.name, &call.id, message)
         });
         self.count(used.failure.as_ref(), &mut work.progress);
         let (failures, allowed) = match self.tool_tries {
@@ -378,16 +378,16 @@ impl Agent<'_> {
         match (self.ending)(&ended, work.progress.succeeded) {
             Ok(()) => Ok(Next::Done(ended)),
             Err(Objection::Over(error)) => Err(error),
-            Err(Objection::NotDone(told)) => {
+            Err(Objection::NotDone(text)) => {
                 // The reply itself was understood.
                 self.is_understood(&mut work.progress);
-                work.conversation.say(told);
+                work.conversation.say(text);
                 Ok(Next::GoOn)
             }
             Err(Objection::Words(problem)) => {
                 if ended.by.is_some() && self.protocol.remembers_calls() {
-                    let told = self.protocol.result(Err(&problem.clone().into()));
-                    work.conversation.say(ended.message(told));
+                    let text = self.protocol.result(Err(&problem.clone().into()));
+                    work.conversation.say(ended.message(text));
                 }
                 self.return_fault(Fault::of_all(problem), "", work)
             }
@@ -409,28 +409,28 @@ impl Agent<'_> {
         work: &mut Work<'_>,
     ) -> Result<Next, AgentError> {
         // An example sent with an earlier fault stays in the conversation until a reply is understood.
-        let is_shown = |said: &HistoryMessage| said.is_fault && said.content.contains(fault.remedy);
+        let is_shown = |note: &HistoryMessage| note.is_fault && note.content.contains(fault.remedy);
         let is_repeated =
             fault.remedy.starts_with('\n') && work.conversation.history.iter().any(is_shown);
         let remedy = if is_repeated { "" } else { fault.remedy };
         let fault = fault.with_remedy(remedy);
-        let problem = self.env.redactor.text(&fault.told()).into_owned();
-        let told = format!(
+        let problem = self.env.redactor.text(&fault.message()).into_owned();
+        let message = format!(
             "Your last reply was not understood: {problem}\n{around}Nothing of it was done. Reply again, in the form \
              that was described."
         );
-        self.tell_fault(fault, &told, work)
+        self.report_fault(fault, &message, work)
     }
 
     /// Counts an unusable reply, and tells the model about it.
-    fn tell_fault(
+    fn report_fault(
         &self,
         fault: Fault,
-        told: &str,
+        message: &str,
         work: &mut Work<'_>,
     ) -> Result<Next, AgentError> {
         work.progress.failures += 1;
-        self.tell(&Event::Malformed {
+        self.report(&Event::Malformed {
             fault: self.env.redactor.text(&fault.to_string()).into_owned(),
             failures: work.progress.failures,
             allowed: self.tries,
@@ -441,9 +441,9 @@ impl Agent<'_> {
         }
         work.conversation.say(if self.protocol.remembers_calls() {
             // A conversation with native calls is sent back unchanged.
-            HistoryMessage::note(told)
+            HistoryMessage::note(message)
         } else {
-            HistoryMessage::of_fault(told)
+            HistoryMessage::of_fault(message)
         });
         Ok(Next::GoOn)
     }
@@ -452,14 +452,14 @@ impl Agent<'_> {
         self.env.host.keep(&self.purpose, conversation)
     }
 
-    pub(super) fn tell(&self, event: &Event) {
+    pub(super) fn report(&self, event: &Event) {
         self.env.reporter.event(event);
     }
 
     /// Reports words that no other event shows.
-    fn tell_words(&self, words: &str) {
+    fn report_words(&self, words: &str) {
         if !words.trim().is_empty() {
-            self.tell(&Event::Words(words.trim().to_owned()));
+            self.report(&Event::Words(words.trim().to_owned()));
         }
     }
 }
@@ -491,7 +491,7 @@ const CUT: &str = "Your last reply was cut at the length limit (max_tokens): it 
 const EMPTY: &str = "Your last reply was empty: no words, and no call. Go on with the work, or say in words what came of it.";
 
 /// The message to a model after an incomplete reply, if there is specific advice.
-fn told_of(error: &ModelError) -> Option<&'static str> {
+fn advice_on(error: &ModelError) -> Option<&'static str> {
     match error {
         ModelError::CutShort {
             end: End::MaxTokens,

@@ -68,7 +68,7 @@ pub enum AgentError {
         "the prompt has about {} tokens, and the model takes {}{}",
         grouped(*.tokens),
         grouped(*.window),
-        beside(*.window, *.answer)
+        reserved(*.window, *.answer)
     )]
     #[diagnostic(code("model-failed/window"), help("{}", shorter(larger.as_deref())))]
     TooLong {
@@ -196,10 +196,10 @@ pub enum AgentError {
 }
 
 /// Describes the part of the window that is reserved for the answer.
-fn beside(window: u64, answer: u64) -> String {
+fn reserved(window: u64, answer: u64) -> String {
     let [whole, share] = [window + answer, answer].map(grouped);
-    let told = format!(": its window has {whole}, and {share} are for the answer");
-    if answer > 0 { told } else { String::new() }
+    let message = format!(": its window has {whole}, and {share} are for the answer");
+    if answer > 0 { message } else { String::new() }
 }
 
 /// The hint for a prompt that is too long.
@@ -333,7 +333,7 @@ impl Fault {
     }
 
     /// Returns the message for the model.
-    pub fn told(&self) -> String {
+    pub fn message(&self) -> String {
         let joint = match self.remedy.chars().next() {
             None => "",
             // The remedy starts on a line of its own.

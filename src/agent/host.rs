@@ -36,7 +36,7 @@ pub struct Compressed {
 
 impl Compressed {
     /// The message for the user who requested the compression.
-    pub fn told(self) -> String {
+    pub fn message(self) -> String {
         let [after, before] = [self.tokens_after, self.tokens_before].map(grouped);
         format!("compacted: about {after} tokens, from {before}")
     }

@@ -197,20 +197,20 @@ impl Compress<'_> {
         // The heading and the tags need tokens, too.
         let around = tokens::count(&framed("")) + tokens::count(self.instructions);
         let left = self.limit.saturating_sub(around);
-        let mut told = String::new();
+        let mut shortened = String::new();
         for share in SHARES {
-            told = transcript(&conversation.history, share);
-            if tokens::count(&told) < left {
+            shortened = transcript(&conversation.history, share);
+            if tokens::count(&shortened) < left {
                 break;
             }
         }
         // With very many messages, even the shortened ones may be too long.
-        let tokens = tokens::count(&told);
+        let tokens = tokens::count(&shortened);
         if tokens > left {
-            let bytes = told.len() as u64 * left / tokens;
-            told = bounded(&told, usize::try_from(bytes).unwrap_or(usize::MAX));
+            let bytes = shortened.len() as u64 * left / tokens;
+            shortened = bounded(&shortened, usize::try_from(bytes).unwrap_or(usize::MAX));
         }
-        Message::text(Role::User, framed(&told))
+        Message::text(Role::User, framed(&shortened))
     }
 }
 

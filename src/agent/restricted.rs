@@ -88,7 +88,7 @@ impl AuditCommands<'_> {
     }
 
     /// Text that tells the model which further commands the user allows, and the time limits.
-    pub fn told(&self) -> String {
+    pub fn text(&self) -> String {
         let commands: Vec<String> = self.shown().map(|own| format!("`{own}`")).collect();
         let own = match commands.join(", ") {
             none if none.is_empty() => none,

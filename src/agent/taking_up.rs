@@ -41,8 +41,8 @@ impl Agent<'_> {
                 (Some(_), Some(Effect::Ends)) if !self.protocol.remembers_calls() => {}
                 _ => {
                     // Only the first call can have begun; the others were waiting for it.
-                    let told = if at == 0 { CUT_SHORT } else { NOT_BEGUN };
-                    self.tell_not_done(&calls[at..=at], told, work.conversation);
+                    let message = if at == 0 { CUT_SHORT } else { NOT_BEGUN };
+                    self.skip_calls(&calls[at..=at], message, work.conversation);
                 }
             }
         }
@@ -59,11 +59,11 @@ impl Agent<'_> {
     }
 
     /// Adds results saying that these calls were not carried out, or not completed.
-    pub(super) fn tell_not_done(&self, calls: &[Call], why: &str, conversation: &mut Conversation) {
+    pub(super) fn skip_calls(&self, calls: &[Call], why: &str, conversation: &mut Conversation) {
         let failure = CallFailure::new(CallFailure::NOT_DONE, why, "");
-        let told = self.protocol.result(Err(&failure));
+        let message = self.protocol.result(Err(&failure));
         for call in calls {
-            conversation.say(HistoryMessage::not_done(call, &told));
+            conversation.say(HistoryMessage::not_done(call, &message));
         }
     }
 
@@ -73,7 +73,7 @@ impl Agent<'_> {
         if !last.calls.is_empty() {
             return Some(Decision::Use(last.calls.clone()));
         }
-        let reply = Reply::said(last.content.clone());
+        let reply = Reply::of_text(last.content.clone());
         let read = self.protocol.read(&reply, tools);
         read.ok().map(|turn| turn.decision)
     }

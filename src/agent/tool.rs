@@ -398,7 +398,7 @@ pub struct ToolOutput {
 
 impl ToolOutput {
     /// Creates an output with text only.
-    pub fn said(text: impl Into<String>) -> Self {
+    pub fn text(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
             ..Self::default()

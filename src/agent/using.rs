@@ -64,7 +64,7 @@ impl Env<'_> {
                 let failure = self.redacted(&failure);
                 let is_refused = failure.code == CallFailure::NOT_ALLOWED;
                 let brief = is_refused.then(|| "not allowed".to_owned());
-                let output = ToolOutput::said(failure.to_string()).in_brief(brief);
+                let output = ToolOutput::text(failure.to_string()).in_brief(brief);
                 (output, Some(failure))
             }
             Err(ToolError::Fatal(error)) => return Err(error),

@@ -51,7 +51,7 @@ impl Before {
     /// Returns the file as saved by the run in `folder`, relative to `home`.
     pub fn saved(&self, home: &Path, folder: &str) -> SavedFile {
         SavedFile {
-            path: home.join(kept_path(folder, self)),
+            path: home.join(saved_path(folder, self)),
             mode: self.mode,
             digest: self.digest,
         }
@@ -134,7 +134,7 @@ impl ChangeLog {
 }
 
 /// The path of the file that holds these bytes for the run in `folder`, relative to the root.
-pub fn kept_path(folder: &str, before: &Before) -> String {
+pub fn saved_path(folder: &str, before: &Before) -> String {
     format!("{}/{}", vault(folder, before.beside_keys), before.kept)
 }
 
@@ -168,13 +168,13 @@ mod tests {
         record["mode"] = "6644".into();
         record["owner"] = serde_json::json!([0, 0]);
         assert_eq!(serde_json::from_value::<Before>(record).unwrap(), before);
-        assert_eq!(kept_path("logs/run", &before), "logs/run/replaced/3");
+        assert_eq!(saved_path("logs/run", &before), "logs/run/replaced/3");
         let beside_keys = Before {
             beside_keys: true,
             ..before
         };
         assert_eq!(
-            kept_path("logs/run", &beside_keys),
+            saved_path("logs/run", &beside_keys),
             "agent-config/replaced/run/3"
         );
     }

@@ -97,14 +97,14 @@ fn elision<'t>(
         .chunk_by(are_one)
         .map(|lines| lines.iter().filter_map(text).collect())
         .collect();
-    let said = comments.iter().find_map(|lines| stands_for_code(lines));
+    let named = comments.iter().find_map(|lines| stands_for_code(lines));
     let lines: Vec<usize> = comments.iter().flatten().map(|(line, _)| *line).collect();
     let is_bare = lines.len() <= 2 && code(added) == 0;
-    let line = said.or(lines.first().copied().filter(|_| is_bare))?;
+    let line = named.or(lines.first().copied().filter(|_| is_bare))?;
     Some(Elision {
         line,
         lost,
-        is_said: said.is_some(),
+        is_said: named.is_some(),
     })
 }
 

@@ -163,7 +163,7 @@ impl<'r> Parser<'r> {
         if self.done.is_some() {
             self.behind = self.behind.or(Some(number));
         }
-        let done = said(word).filter(|_| self.has_marks);
+        let done = count_in(word).filter(|_| self.has_marks);
         let is_mark = self.has_marks && matches!(word, "find" | "put");
         let opening = OpenBlock {
             path: if word.is_empty() { word } else { rest },
@@ -280,7 +280,7 @@ impl<'r> Parser<'r> {
             // Without marks, `^^^done N` is known by having no `^^^end`.
             self.done = self
                 .done
-                .or(said(open.path.trim_end()).filter(|_| !self.has_marks));
+                .or(count_in(open.path.trim_end()).filter(|_| !self.has_marks));
             if self.done.is_some() && !self.has_marks {
                 self.parsed.prose.push_str(&self.reply[open.body..]);
             } else {
@@ -319,12 +319,12 @@ impl<'r> Parser<'r> {
                 "there is more behind its `^^^done`, on line {line}"
             )),
             // The number of files in a malformed reply is anyone's guess.
-            (Some(said), None) => {
+            (Some(count), None) => {
                 let named = parsed.edits.len();
-                let is_other = said != named && parsed.faults.is_empty();
+                let is_other = count != named && parsed.faults.is_empty();
                 is_other.then(|| {
                     let files = counted(named as u64, "file");
-                    format!("it says `^^^done {said}`, and names {files}")
+                    format!("it says `^^^done {count}`, and names {files}")
                 })
             }
         };
@@ -342,7 +342,7 @@ impl OpenBlock<'_> {
 }
 
 /// The number in `done N`.
-fn said(word: &str) -> Option<usize> {
+fn count_in(word: &str) -> Option<usize> {
     word.strip_prefix("done ")?.trim_start().parse().ok()
 }
 

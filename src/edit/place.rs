@@ -66,7 +66,7 @@ impl StagedEntry<'_> {
     /// Exchanges the files on a file system without an exchange operation, keeping the old file under a third name in
     /// between. If a step fails, the roll-back knows where to find it.
     fn exchange_in_turn(&self) -> Result<(), Errno> {
-        let kept = kept_name(self.staged);
+        let kept = old_name(self.staged);
         self.rename_new(self.name, &kept)?;
         self.rename_new(self.staged, self.name)?;
         self.rename_new(&kept, self.staged)
@@ -79,6 +79,6 @@ impl StagedEntry<'_> {
 }
 
 /// The name of the old file while another takes its place, if the two cannot be exchanged.
-pub fn kept_name(staged: &str) -> String {
+pub fn old_name(staged: &str) -> String {
     format!("{staged}-old")
 }

@@ -16,7 +16,7 @@ use super::digest::Digest;
 use super::disk::{renameat, statat, unlinkat};
 use super::error::{RecoverError, recover_failed};
 use super::journal::{Journal, JournalState};
-use super::place::{StagedEntry, kept_name};
+use super::place::{StagedEntry, old_name};
 use super::record::{Record, RecordedUnit, UnitChange};
 use crate::project::walk::joined;
 use crate::sys::identity::Fingerprint;
@@ -163,7 +163,7 @@ fn replaced(
         return Ok(Some(WayBack::None));
     }
     let target_is_new = is_new(directory, name, new)?;
-    if exists(directory, &kept_name(staged))? {
+    if exists(directory, &old_name(staged))? {
         let free = !exists(directory, name)?;
         return Ok((free || target_is_new).then_some(WayBack::KeptOverTarget));
     }
@@ -227,7 +227,7 @@ fn put_back(root: &Root, unit: &RecordedUnit, back: WayBack) -> Result<(), Errno
         WayBack::TargetToStaged => place.rename_new(name, staged),
         WayBack::StagedOverTarget => renameat(&directory, staged, name),
         WayBack::StagedToTarget => place.rename_new(staged, name),
-        WayBack::KeptOverTarget => renameat(&directory, &kept_name(staged), name),
+        WayBack::KeptOverTarget => renameat(&directory, &old_name(staged), name),
     }
 }
 
@@ -241,7 +241,7 @@ fn remove_staged(root: &Root, unit: &RecordedUnit) -> Result<(), Errno> {
         return remove_directory(root, &unit.staged, files);
     }
     unlink(&directory, staged, AtFlags::empty())?;
-    unlink(&directory, &kept_name(staged), AtFlags::empty())
+    unlink(&directory, &old_name(staged), AtFlags::empty())
 }
 
 fn remove_directory(root: &Root, path: &str, files: &[(String, Digest)]) -> Result<(), Errno> {

@@ -7,7 +7,7 @@ use rustix::fs::fstat;
 
 use super::apply::{self, Applied, Tree};
 use super::beneath::{OpenDirectory, PathEntry, Root};
-use super::changes::{ChangeLog, LoggedChange, kept_path};
+use super::changes::{ChangeLog, LoggedChange, saved_path};
 use super::digest::{Digest, Present};
 use super::error::ApplyError;
 use super::operation::{ChangeSet, FileOperation, Operation};
@@ -134,7 +134,7 @@ fn inverse<'c>(
         let action = if let Some(before) = &change.before {
             edits.written.push(path.clone());
             let held = held.filter(|_| !before.beside_keys);
-            let path = kept_path(folder, before);
+            let path = saved_path(folder, before);
             Operation::Restore { path, before, held }
         } else {
             edits.removed.push(path.clone());
@@ -158,7 +158,7 @@ fn inverse<'c>(
 fn explain(path: &str, folder: &str, change: &LoggedChange) -> String {
     let before = change.before.as_ref().map_or_else(
         || "not there".to_owned(),
-        |before| format!("`{}`", kept_path(folder, before)),
+        |before| format!("`{}`", saved_path(folder, before)),
     );
     format!("`{path}` (before the run it was {before})")
 }

@@ -17,7 +17,7 @@ use rustix::io::Errno;
 
 use super::attributes::{Rights, hand_on};
 use super::beneath::{OpenDirectory, PathEntry, Root, create_new, open_regular, split};
-use super::changes::{Before, ChangeLog, LoggedChange, SCHEMA, kept_path, vault};
+use super::changes::{Before, ChangeLog, LoggedChange, SCHEMA, saved_path, vault};
 use super::digest::{Digest, changed_meanwhile};
 use super::disk::{self, linkat, statat};
 use super::error::{ApplyError, apply_failed};
@@ -100,7 +100,7 @@ impl<'r> UndoLog<'r> {
     pub fn lost(&self) -> Option<String> {
         let files = self.changes.files.values();
         let mut kept =
-            files.filter_map(|change| Some(kept_path(&self.folder, change.before.as_ref()?)));
+            files.filter_map(|change| Some(saved_path(&self.folder, change.before.as_ref()?)));
         kept.find(|path| self.own.home().join(path).symlink_metadata().is_err())
     }
 

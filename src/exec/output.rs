@@ -189,7 +189,7 @@ impl CapturedOutput {
         let censor = Censor::new(self.clone()).opened(kinds.is_none());
         let kinds = kinds.cloned().unwrap_or_default();
         let mut writer = redactor.writer(censor);
-        let mut told = 0;
+        let mut reported = 0;
         // Writing to the captured output never fails; see `write` below.
         let _ = pump.run(|chunk, more| {
             writer.write_all(chunk)?;
@@ -200,14 +200,14 @@ impl CapturedOutput {
             }
             // Kinds are reported here as well as at the end, because a background command may outlast the run.
             let found = writer.inner().kinds();
-            if found.len() > told {
-                told = found.len();
+            if found.len() > reported {
+                reported = found.len();
                 kinds.add(found);
             }
             Ok(())
         });
         if let Ok((_, found)) = writer.finish().and_then(Censor::finish)
-            && found.len() > told
+            && found.len() > reported
         {
             kinds.add(&found);
         }

@@ -59,7 +59,7 @@ pub struct ScratchPlace<'a> {
     /// Directories for the files of trees; the first that works is used. Those in the project are skipped.
     pub bases: &'a [PathBuf],
     /// Directories in the project's root that are not part of a tree. A mounted tree shows the project's own.
-    pub kept: &'static [&'static str],
+    pub excluded: &'static [&'static str],
     /// Interrupt that ends a copy early.
     pub interrupt: &'a Interrupt,
 }
@@ -121,7 +121,7 @@ impl Scratch {
             interrupt: options.interrupt.clone(),
             program: program.and_then(Result::ok).map(Arc::new),
             bases: options.bases.iter().filter(outside).cloned().collect(),
-            kept: options.kept,
+            excluded: options.excluded,
         };
         maker.overlay().map_or_else(|_| maker.copy(project), Ok)
     }
@@ -183,9 +183,9 @@ impl Scratch {
     /// # Errors
     /// Fails if they cannot be moved.
     pub fn keep(&self) -> io::Result<PathBuf> {
-        let kept = self.place.keep()?;
+        let path = self.place.keep()?;
         let is_overlay = self.kind == ScratchKind::Overlay;
-        Ok(kept.join(if is_overlay { UPPER } else { TREE }))
+        Ok(path.join(if is_overlay { UPPER } else { TREE }))
     }
 
     /// Reads a file; `None` if it is missing or not a regular file.
@@ -246,7 +246,7 @@ impl Scratch {
     pub fn changes(&self) -> io::Result<Vec<ScratchChange>> {
         let mut found = BTreeSet::new();
         if let Some(was) = &self.maker.copied {
-            let now = states(&self.root(), self.maker.kept)?;
+            let now = states(&self.root(), self.maker.excluded)?;
             let differs = |path: &&PathBuf| was.get(*path) != now.get(*path);
             found.extend(was.keys().chain(now.keys()).filter(differs).map(|path| {
                 let is_gone = !now.contains_key(path);
@@ -277,7 +277,7 @@ impl Scratch {
             names.extend(entries(directory)?);
         }
         if directory == Path::new("") {
-            names.retain(|name| !self.maker.kept.iter().any(|kept| name == kept));
+            names.retain(|name| !self.maker.excluded.iter().any(|excluded| name == excluded));
         }
         for name in names {
             let path = directory.join(&name);
@@ -351,7 +351,7 @@ struct Maker {
     interrupt: Interrupt,
     program: Option<Arc<File>>,
     bases: Vec<PathBuf>,
-    kept: &'static [&'static str],
+    excluded: &'static [&'static str],
 }
 
 impl Maker {
@@ -369,7 +369,7 @@ impl Maker {
     fn copy(&self, source: &Path) -> Result<Scratch, ScratchError> {
         let made = self.first(|base| {
             let place = Place::new(base)?;
-            let is_shared = copy_tree(source, place.tree(), self.kept, &self.interrupt)?;
+            let is_shared = copy_tree(source, place.tree(), self.excluded, &self.interrupt)?;
             let kind = if is_shared {
                 ScratchKind::Reflink
             } else {
@@ -379,7 +379,7 @@ impl Maker {
             let view = view.map_or_else(|| files::open_directory(place.tree()), Ok)?;
             let mut maker = self.clone();
             if maker.copied.is_none() {
-                maker.copied = Some(Arc::new(states(place.tree(), self.kept)?));
+                maker.copied = Some(Arc::new(states(place.tree(), self.excluded)?));
             }
             maker.made(kind, place, namespaces, view)
         });
@@ -398,7 +398,7 @@ impl Maker {
 
     fn namespaces(&self, place: &Place, layers: &[PathBuf]) -> io::Result<(Namespaces, File)> {
         let program = self.program.as_ref().ok_or(io::ErrorKind::Unsupported)?;
-        Namespaces::make(program, &self.project, place.path(), self.kept, layers)
+        Namespaces::make(program, &self.project, place.path(), self.excluded, layers)
     }
 
     fn made(

@@ -252,9 +252,9 @@ impl Wire for Gemini {
             });
         };
         let (mut parts, mut is_ordered) = (Vec::new(), false);
-        let said = candidate.content.and_then(|content| content.parts);
+        let given = candidate.content.and_then(|content| content.parts);
         let is_answer = |part: &CandidatePart<'_>| part.thought != Some(true);
-        for part in said.unwrap_or_default().into_iter().filter(is_answer) {
+        for part in given.unwrap_or_default().into_iter().filter(is_answer) {
             if let Some(data) = part.thought_signature {
                 is_ordered = true;
                 parts.push(RawPart::Thought(Thought::Sealed { data }));

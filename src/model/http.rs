@@ -230,14 +230,14 @@ impl<'a> HttpModel<'a> {
         let Err(TryError { error, .. }) = answer else {
             return None;
         };
-        let (status, told) = match error {
+        let (status, body) = match error {
             ModelError::Status { status, answer, .. } => (*status, answer.to_vec()),
             ModelError::ErrorInAnswer(_) => (LINE, error.to_string().into_bytes()),
             _ => return None,
         };
-        let names = |field: &str| status != LINE && memmem::find(&told, field.as_bytes()).is_some();
+        let names = |field: &str| status != LINE && memmem::find(&body, field.as_bytes()).is_some();
         let names_nothing = || {
-            let vendor = self.server.wire.read_failure(&told);
+            let vendor = self.server.wire.read_failure(&body);
             vendor.message.is_none() && vendor.code.is_none()
         };
         let manner = self.manner.get();
@@ -261,7 +261,7 @@ impl<'a> HttpModel<'a> {
         });
         match status {
             400 | 422 if names("temperature") && unheated.is_some() => unheated,
-            _ if weaker.is_some() && refuses_schema(status, &String::from_utf8_lossy(&told)) => {
+            _ if weaker.is_some() && refuses_schema(status, &String::from_utf8_lossy(&body)) => {
                 weaker
             }
             422 => plainly,

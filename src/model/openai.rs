@@ -523,8 +523,8 @@ impl ChatStream {
     /// Adds a piece of a call; the first one has its id and name. Servers that omit the index send each call whole.
     fn call(&mut self, piece: &Value) {
         let index = piece["index"].as_u64();
-        let said = |value: &Value| text(value).unwrap_or_default();
-        let id = said(&piece["id"]);
+        let owned = |value: &Value| text(value).unwrap_or_default();
+        let id = owned(&piece["id"]);
         // Some servers give every call the index of the first, so a different id means a different call.
         let is_known = |call: &PartialCall| {
             index.is_some() && call.index == index && (id.is_empty() || id == call.id)
@@ -544,11 +544,11 @@ impl ChatStream {
             call.id = id;
         }
         if call.name.is_empty() {
-            call.name = said(&function["name"]);
+            call.name = owned(&function["name"]);
         }
         match &function["arguments"] {
             whole @ Value::Object(_) => call.arguments = whole.to_string(),
-            piece => call.arguments.push_str(&said(piece)),
+            piece => call.arguments.push_str(&owned(piece)),
         }
     }
 }

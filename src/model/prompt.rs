@@ -220,7 +220,7 @@ impl<'a> Prompt<'a> {
 
     /// Returns whether the conversation continues, so that the next request begins with all of it; otherwise, the
     /// prompt is complete.
-    pub fn goes_on(&self) -> bool {
+    pub fn continues(&self) -> bool {
         self.known.is_some()
     }
 
@@ -343,16 +343,16 @@ impl fmt::Display for Prompt<'_> {
                 match known {
                     0 => {
                         let mut system = self.system.iter();
-                        system.try_for_each(|said| {
-                            write!(f, "[system]\n{said}{}", text::line_end(said))
+                        system.try_for_each(|words| {
+                            write!(f, "[system]\n{words}{}", text::line_end(words))
                         })?;
                     }
                     known => writeln!(f, "[system prompt and {known} messages as before]")?,
                 }
                 let mut new = self.conversation.iter().skip(known);
                 new.try_for_each(|message| {
-                    let (role, said) = (message.role, message.to_string());
-                    write!(f, "[{role}]\n{said}{}", text::line_end(&said))
+                    let (role, words) = (message.role, message.to_string());
+                    write!(f, "[{role}]\n{words}{}", text::line_end(&words))
                 })
             }
         }

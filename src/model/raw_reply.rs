@@ -35,8 +35,8 @@ impl RawReply<'_> {
     /// # Errors
     /// Fails if the reply is not whole.
     pub fn checked(self) -> Result<Reply, ModelError> {
-        let said = self.finish.as_deref().map(one_line);
-        let finish = said.ok_or(ModelError::Unfinished)?;
+        let named = self.finish.as_deref().map(one_line);
+        let finish = named.ok_or(ModelError::Unfinished)?;
         let end = (self.meaning)(&finish);
         let is_call = |part: &RawPart<'_>| matches!(part, RawPart::Call(_));
         let has_calls = self.parts.iter().any(is_call);

@@ -45,7 +45,7 @@ pub struct Reply {
 
 impl Reply {
     /// Creates a reply that consists of text alone.
-    pub fn said(text: impl Into<String>) -> Self {
+    pub fn of_text(text: impl Into<String>) -> Self {
         Self {
             text: Arc::new(text.into()),
             finish: "stop".to_owned(),

@@ -94,8 +94,8 @@ pub fn staged(root: &Path, git: Option<&Git>, commit: Option<&str>) -> Result<Ve
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).trim().to_owned());
     }
-    let said = String::from_utf8_lossy(&output.stdout);
-    let fields: Vec<&str> = said.split_terminator('\0').collect();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let fields: Vec<&str> = text.split_terminator('\0').collect();
     Ok(fields.chunks(2).map(|pair| pair.join("  ")).collect())
 }
 

@@ -82,7 +82,7 @@ pub struct GateRecord {
 
 impl GateFault {
     /// The fault's name, and the message for each file of the gate.
-    pub fn told(self) -> [&'static str; 2] {
+    pub fn name_and_message(self) -> [&'static str; 2] {
         match self {
             Self::GateWeakened => [
                 "gate-weakened",
@@ -121,7 +121,7 @@ impl GateRecord {
     }
 
     /// The verdict in two lines.
-    pub fn told(&self) -> [String; 2] {
+    pub fn summary(&self) -> [String; 2] {
         let old = match (self.old_gate, self.change) {
             (OldGate::NotRun, _) => "the gate is as it was".to_owned(),
             (OldGate::Passed, GateChange::Added) => "passed, what is new is added".to_owned(),

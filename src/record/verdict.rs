@@ -25,7 +25,7 @@ pub struct Verdict {
 
 impl Verdict {
     /// Formats the verdict for a reader; for accepted work, with the report on the checks.
-    pub fn told(&self) -> String {
+    pub fn message(&self) -> String {
         let is_none = self
             .feedback
             .trim_end_matches('.')

@@ -373,7 +373,7 @@ pub fn scratch(context: &Context<'_>) -> Result<Scratch, ScratchError> {
         bases: &bases
             .filter_map(|base| base.canonicalize().ok())
             .collect::<Vec<_>>(),
-        kept: &[CONFIG, LOGS],
+        excluded: &[CONFIG, LOGS],
         interrupt: context.interrupt,
     };
     Scratch::new(context.project.root(), &options)

@@ -105,7 +105,7 @@ pub fn judge(
 
 /// Shows the verdict to the user.
 pub fn tell(context: &Context<'_>, record: &GateRecord) {
-    for line in record.told() {
+    for line in record.summary() {
         context.notice(line);
     }
 }

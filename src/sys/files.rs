@@ -36,7 +36,7 @@ pub fn allocate(file: &File, size: usize) -> io::Result<()> {
 /// Error from an operation on a file.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 #[error("cannot {action} `{}`: {source}", .path.display())]
-#[diagnostic(help("{}", self.way_out()))]
+#[diagnostic(help("{}", self.remedy()))]
 pub struct PathError {
     /// Operation that failed, such as "write".
     pub action: &'static str,
@@ -47,7 +47,7 @@ pub struct PathError {
 }
 
 impl PathError {
-    fn way_out(&self) -> &'static str {
+    fn remedy(&self) -> &'static str {
         match self.source.kind() {
             io::ErrorKind::FileTooLarge => "make it smaller, or move it away",
             io::ErrorKind::StorageFull => "make room on the disk",

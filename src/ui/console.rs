@@ -49,7 +49,7 @@ pub struct Output<'r> {
     /// True if the current call is an agent's.
     is_agents_call: AtomicBool,
     /// The last branch reported as awaited, with its status.
-    told_awaited: Mutex<String>,
+    last_awaited: Mutex<String>,
 }
 
 /// The width of a stat in columns, which is git's default without a terminal.
@@ -78,14 +78,14 @@ impl<'r> Output<'r> {
             lines: JsonLines {
                 clock,
                 redactor,
-                told: AtomicU64::default(),
+                reported: AtomicU64::default(),
             },
             links: None,
             spinner: Spinner::default(),
             in_tool: AtomicBool::new(false),
             steps: Mutex::default(),
             is_agents_call: AtomicBool::new(false),
-            told_awaited: Mutex::default(),
+            last_awaited: Mutex::default(),
         }
     }
 
@@ -123,7 +123,7 @@ impl<'r> Output<'r> {
     }
 
     /// Shows an event of a run: on a terminal, long operations with the spinner; everything else as a line.
-    fn told(&self, event: &Event) {
+    fn display(&self, event: &Event) {
         let Some(shown) = present(event) else {
             return;
         };
@@ -197,8 +197,8 @@ impl<'r> Output<'r> {
         }
         // Without a spinner, a line per minute shows that the work continues.
         let minute = waited.as_secs() / 60;
-        let told = format!("{} {minute}", present::awaited(event, usize::MAX));
-        if is_news(&self.told_awaited, told) {
+        let message = format!("{} {minute}", present::awaited(event, usize::MAX));
+        if is_news(&self.last_awaited, message) {
             self.show(event);
         }
     }
@@ -265,8 +265,8 @@ impl<'r> Output<'r> {
 
     /// Prints a labelled sentence, wrapped to the terminal's width.
     fn sentence(&self, label: &str, style: Style, text: &str) {
-        let said = self.printable(&format!("{label} {text}"));
-        let lines = folded(&said, columns(io::stderr()), "hint: ".len());
+        let words = self.printable(&format!("{label} {text}"));
+        let lines = folded(&words, columns(io::stderr()), "hint: ".len());
         match lines.strip_prefix(label) {
             Some(text) => self.print(&self.paint(label, style), text),
             None => self.print("", &lines),
@@ -306,7 +306,7 @@ impl Output<'_> {
                 match doing {
                     Some(doing) if self.is_decorated() => self.call(doing),
                     Some(_) if self.options.stderr_terminal => {}
-                    _ => self.told(event),
+                    _ => self.display(event),
                 }
             }
             Event::Receiving {
@@ -329,7 +329,7 @@ impl Output<'_> {
             | Event::PutBack(_)
             | Event::Uncontained { .. }
             | Event::Building { .. }
-            | Event::Built { .. } => self.told(event),
+            | Event::Built { .. } => self.display(event),
             Event::Prose(text) => self.prose(text),
             Event::Warning(text) => self.warning(text),
             Event::Reviewed {
@@ -404,7 +404,7 @@ impl Output<'_> {
             self.spinner.stop();
             let text = lines.iter().map(|line| format!("{line}\n")).collect();
             // A persistent error is reported when the result is written.
-            let _ = stdout::told(&self.commanding_nobody(text));
+            let _ = stdout::print(&self.commanding_nobody(text));
         }
         true
     }
@@ -466,12 +466,12 @@ impl Output<'_> {
 }
 
 /// Returns whether the awaited branch or its status differs from the last one shown, and remembers it.
-fn is_news(told: &Mutex<String>, awaited: String) -> bool {
-    let Ok(mut told) = told.lock() else {
+fn is_news(last: &Mutex<String>, awaited: String) -> bool {
+    let Ok(mut last) = last.lock() else {
         return true;
     };
-    let is_news = *told != awaited;
-    *told = awaited;
+    let is_news = *last != awaited;
+    *last = awaited;
     is_news
 }
 

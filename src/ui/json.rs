@@ -26,13 +26,13 @@ pub struct JsonLines<'r> {
     pub clock: &'r dyn Clock,
     pub redactor: &'r Redactor,
     /// The token count in the latest event of a streamed reply.
-    pub told: AtomicU64,
+    pub reported: AtomicU64,
 }
 
 impl JsonLines<'_> {
     /// Writes an event.
     pub fn event(&self, event: &Event) {
-        if self.is_worth_telling(event)
+        if self.is_due(event)
             && let Value::Object(named) = named_fields(event)
         {
             for (name, fields) in named {
@@ -51,20 +51,20 @@ impl JsonLines<'_> {
     }
 
     /// Returns whether to write the event: progress of a streamed reply is reported only every [`TOKENS_AN_EVENT`] tokens.
-    fn is_worth_telling(&self, event: &Event) -> bool {
+    fn is_due(&self, event: &Event) -> bool {
         let Event::Receiving {
             output_tokens,
             thought_tokens,
             ..
         } = event
         else {
-            self.told.store(0, Ordering::Relaxed);
+            self.reported.store(0, Ordering::Relaxed);
             return true;
         };
         let tokens = output_tokens + thought_tokens;
-        let worth = tokens >= self.told.load(Ordering::Relaxed) + TOKENS_AN_EVENT;
+        let worth = tokens >= self.reported.load(Ordering::Relaxed) + TOKENS_AN_EVENT;
         if worth {
-            self.told.store(tokens, Ordering::Relaxed);
+            self.reported.store(tokens, Ordering::Relaxed);
         }
         worth
     }

@@ -260,12 +260,12 @@ impl Renderer<'_> {
     fn end_link(&mut self) {
         let Some(url) = self.link.take() else { return };
         let last = self.lines.iter().flatten().last();
-        let said: String = last
+        let text: String = last
             .into_iter()
             .flatten()
             .map(|span| &*span.content)
             .collect();
-        if !url.is_empty() && !said.ends_with(&url) {
+        if !url.is_empty() && !text.ends_with(&url) {
             let style = self.style().dim();
             self.words(&format!(" ({url})"), style);
         }

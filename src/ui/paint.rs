@@ -88,7 +88,7 @@ pub fn diff_line(line: &str, colors: bool) -> String {
 
 /// Colours a line of any other result: errors and warnings as on stderr, and quotations, which are indented by
 /// four, dim.
-pub fn told_line(line: &str) -> String {
+pub fn result_line(line: &str) -> String {
     let plain = line.trim_end_matches('\n');
     let label = |label: &str, style: Style| {
         let text = plain.strip_prefix(label)?;

@@ -3,7 +3,7 @@
 use std::io::{self, Write as _};
 
 /// Writes text for a person. A closed pipe is not an error: readers like `head` have what they wanted.
-pub fn told(text: &str) -> io::Result<()> {
+pub fn print(text: &str) -> io::Result<()> {
     match written(text) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written,

@@ -184,10 +184,10 @@ impl Look {
                 }
                 Part::Markdown(text) => {
                     let width = self.width.saturating_sub(indent.len());
-                    let said = rendered(text, width, self.is_styled, &uncolored).into_iter();
+                    let block = rendered(text, width, self.is_styled, &uncolored).into_iter();
                     // A blank line sets an answer apart.
                     lines.extend(is_done.then(Line::default));
-                    lines.extend(said.map(|line| indented(indent, line)));
+                    lines.extend(block.map(|line| indented(indent, line)));
                     lines.extend(is_done.then(Line::default));
                 }
                 Part::Diff(diff) => lines.extend(self.diff(diff, usize::MAX)),

@@ -69,7 +69,7 @@ static POST: std::sync::LazyLock<ToolSpec> = std::sync::LazyLock::new(|| ToolSpe
 
 impl Tool for Post {
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
-        Ok(ToolOutput::said(format!(
+        Ok(ToolOutput::text(format!(
             "posted {}",
             arguments.get("text")
         )))
@@ -127,7 +127,7 @@ impl Host for Screen<'_> {
             panic!("the script goes on");
         };
         self.replies.set(rest);
-        Ok(Reply::said(*reply))
+        Ok(Reply::of_text(*reply))
     }
 
     fn note(&self, _note: Note<'_>) -> Result<(), AgentError> {

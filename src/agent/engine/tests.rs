@@ -131,7 +131,7 @@ fn interrupted() -> AgentError {
 impl Host for Script {
     fn ask(&self, _purpose: &Purpose, _prompt: Prompt<'_>) -> Result<Reply, AgentError> {
         let reply = self.replies.borrow_mut().pop_front();
-        Ok(Reply::said(reply.expect("the script goes on")))
+        Ok(Reply::of_text(reply.expect("the script goes on")))
     }
 
     fn note(&self, note: Note<'_>) -> Result<(), AgentError> {

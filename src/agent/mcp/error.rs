@@ -194,7 +194,7 @@ impl McpError {
 
     /// Prepares the server's message for display: redacts keys first and then truncates, since truncating could leave
     /// part of a key.
-    pub(super) fn fit(mut self, redactor: &Redactor) -> Self {
+    pub(super) fn for_display(mut self, redactor: &Redactor) -> Self {
         let (words, most) = match &mut self {
             Self::Status { words, .. } | Self::Protocol { problem: words, .. } => (words, LINE),
             Self::Server(RpcError { message: words, .. })
@@ -253,8 +253,8 @@ impl McpError {
     pub(super) fn from_record(record: Value) -> Self {
         let message = record["message"].as_str().unwrap_or_default().to_owned();
         let is_lost = record["lost"] == true;
-        let said = serde_json::from_value(record).map(Self::Server);
-        said.unwrap_or(Self::Replayed { message, is_lost })
+        let text = serde_json::from_value(record).map(Self::Server);
+        text.unwrap_or(Self::Replayed { message, is_lost })
     }
 }
 
@@ -369,8 +369,8 @@ pub(super) fn words(body: &[u8]) -> String {
         &json["detail"],
         &json["error"],
     ];
-    let said = fields.into_iter().find_map(Value::as_str);
-    one_line(said.unwrap_or(&json.to_string()), usize::MAX)
+    let reply = fields.into_iter().find_map(Value::as_str);
+    one_line(reply.unwrap_or(&json.to_string()), usize::MAX)
 }
 
 fn not_recorded(asked: &str, recorded: Option<&str>) -> String {

@@ -280,7 +280,7 @@ impl Peer<'_> {
         let Ok(mut message) = serde_json::from_slice::<Value>(body) else {
             return Err(match &*words(body) {
                 "" => problem("its answer is empty".to_owned()),
-                said => problem(format!("its answer is no JSON: `{said}`")),
+                text => problem(format!("its answer is no JSON: `{text}`")),
             });
         };
         if let Some(error) = error_without_id(&mut message) {
@@ -330,9 +330,9 @@ impl Peer<'_> {
             // The status matters even if the body cannot be read.
             Err(_) => Vec::new(),
         };
-        let said = words(&body);
+        let text = words(&body);
         // Some servers answer 400 to the id of a session that they have lost, as after a restart.
-        let is_lost = status == 404 || status == 400 && NO_SESSION.is_match(&said);
+        let is_lost = status == 404 || status == 400 && NO_SESSION.is_match(&text);
         let message = serde_json::from_slice::<Value>(&body).ok();
         let rpc = message.and_then(|mut message| {
             message.as_object_mut()?.remove("id");
@@ -341,7 +341,7 @@ impl Peer<'_> {
         let error = rpc.map(McpError::Server).unwrap_or(McpError::Status {
             server: self.server.clone(),
             status,
-            words: said,
+            words: text,
             tries: 1,
         });
         let may_pass = is_retryable(status, &advice);
@@ -385,13 +385,13 @@ fn adds_slash(endpoint: &Endpoint, location: &str) -> bool {
 }
 
 /// The URL given by a server, if it is a path or has the same origin.
-pub(super) fn same_origin(endpoint: &Endpoint, said: &str) -> Option<String> {
+pub(super) fn same_origin(endpoint: &Endpoint, text: &str) -> Option<String> {
     let own: Uri = endpoint.base().parse().ok()?;
-    let said = said.trim();
-    let url = if said.starts_with('/') && !said.starts_with("//") {
-        format!("{}://{}{said}", own.scheme_str()?, own.authority()?)
+    let text = text.trim();
+    let url = if text.starts_with('/') && !text.starts_with("//") {
+        format!("{}://{}{text}", own.scheme_str()?, own.authority()?)
     } else {
-        said.to_owned()
+        text.to_owned()
     };
     let named: Uri = url.parse().ok()?;
     let standard = if own.scheme_str() == Some("https") {

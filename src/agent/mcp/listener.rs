@@ -232,11 +232,11 @@ impl Reading {
         None
     }
 
-    fn take_endpoint(&mut self, said: &str) -> Option<Failed> {
+    fn take_endpoint(&mut self, text: &str) -> Option<Failed> {
         if self.endpoint.is_some() {
             return None;
         }
-        let Some(url) = same_origin(&self.caller.client.endpoint, said) else {
+        let Some(url) = same_origin(&self.caller.client.endpoint, text) else {
             let problem = "the endpoint that it names is no URL of the same origin";
             return Some(Failed::answered(McpError::protocol(&self.server, problem)));
         };

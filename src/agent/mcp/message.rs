@@ -101,7 +101,7 @@ fn progress(params: &Value, awaited: u64) -> Option<String> {
         .as_f64()
         .filter(|_| params["progressToken"] == awaited)?;
     let total = params["total"].as_f64().map(|total| format!(" of {total}"));
-    let message = params["message"].as_str().map(|said| format!(": {said}"));
+    let message = params["message"].as_str().map(|text| format!(": {text}"));
     Some(format!(
         "{done}{}{}",
         total.unwrap_or_default(),
@@ -125,8 +125,8 @@ fn outcome(message: &mut Map<String, Value>) -> Option<Result<Value, RpcError>> 
         (None | Some(Value::Null), Some(error)) => error,
         (result, _) => return result.map(Ok),
     };
-    let said = match error.get_mut("message").map(Value::take) {
-        Some(Value::String(said)) => said,
+    let text = match error.get_mut("message").map(Value::take) {
+        Some(Value::String(text)) => text,
         // Some proxies and servers send a plain text as the error.
         _ => error
             .as_str()
@@ -134,7 +134,7 @@ fn outcome(message: &mut Map<String, Value>) -> Option<Result<Value, RpcError>> 
     };
     Some(Err(RpcError {
         code: error["code"].as_i64().unwrap_or_default(),
-        message: said,
+        message: text,
         data: error.get_mut("data").map(Value::take).unwrap_or_default(),
     }))
 }

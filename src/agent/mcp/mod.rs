@@ -287,7 +287,7 @@ impl<'a> McpClient<'a> {
     /// Reports a failed handshake.
     fn handshake_failed(&self, error: McpError) -> McpError {
         let (method, offer) = (version::HANDSHAKE, version::offer());
-        self.tell(method, &offer, Err(&error), self.now());
+        self.report(method, &offer, Err(&error), self.now());
         error
     }
 
@@ -302,7 +302,7 @@ impl<'a> McpClient<'a> {
             self.ask(method, params, deadline)
         };
         let outcome = self.retry(repeat, &once).map_err(|failed| failed.error);
-        self.tell(method, params, outcome.as_ref(), started);
+        self.report(method, params, outcome.as_ref(), started);
         outcome
     }
 
@@ -325,7 +325,7 @@ impl<'a> McpClient<'a> {
                 Ok(done) => return Ok(done),
                 Err(failed) => failed,
             };
-            failed.error = failed.error.fit(self.options.redactor);
+            failed.error = failed.error.for_display(self.options.redactor);
             if failed.ends_session {
                 self.connection.borrow_mut().version = None;
             }
@@ -368,8 +368,8 @@ impl<'a> McpClient<'a> {
         let Some(version) = version else {
             return Err(unbegun(self.no_version(outcome)));
         };
-        let told = outcome.as_ref().map_err(|failed| &failed.error);
-        self.tell(version::HANDSHAKE, &offer, told, started);
+        let reported = outcome.as_ref().map_err(|failed| &failed.error);
+        self.report(version::HANDSHAKE, &offer, reported, started);
         let mut connection = self.connection.borrow_mut();
         if !version.is_stateless() {
             let message = Outgoing {
@@ -458,7 +458,7 @@ impl<'a> McpClient<'a> {
         outcome
     }
 
-    fn tell(
+    fn report(
         &self,
         method: &str,
         params: &Value,
@@ -494,7 +494,7 @@ impl McpClient<'_> {
         let params = json!({"name": tool, "arguments": arguments});
         let whole = self.exchange("tools/call", &params, repeat)?;
         let result = normalized(whole.clone(), &self.server)
-            .map_err(|error| error.fit(self.options.redactor))?;
+            .map_err(|error| error.for_display(self.options.redactor))?;
         Ok((result, whole))
     }
 }

@@ -26,11 +26,11 @@ pub fn normalized(result: Value, server: &str) -> Result<Value, McpError> {
         .filter(|content| !content.is_null());
     let content = result.remove("content");
     if has_failed {
-        let is_blank = |said: &Value| said.as_str().is_some_and(|said| said.trim().is_empty());
-        let content = content.map(text).filter(|said| !is_blank(said));
+        let is_blank = |value: &Value| value.as_str().is_some_and(|text| text.trim().is_empty());
+        let content = content.map(text).filter(|value| !is_blank(value));
         let message = match content.or(structured) {
-            Some(Value::String(said)) => said,
-            Some(said) => said.to_string(),
+            Some(Value::String(words)) => words,
+            Some(words) => words.to_string(),
             None => "it does not say why".to_owned(),
         };
         return Err(McpError::Tool(message));

@@ -142,8 +142,8 @@ impl Streamable<'_> {
             place.has_advanced = true;
         }
         // A delay of zero is not advice.
-        let said = events.retry().filter(|wait| !wait.is_zero());
-        place.retry = said.or(place.retry);
+        let delay = events.retry().filter(|wait| !wait.is_zero());
+        place.retry = delay.or(place.retry);
         match followed {
             Ok(Some(outcome)) => Ok(outcome?),
             Ok(None) => Err(self.broken("the stream ended before the answer")),

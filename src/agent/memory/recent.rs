@@ -49,7 +49,7 @@ impl Memory for Recent<'_> {
         }
         let rendered = |most: usize, share| {
             let fewer = last(&all, most.min(self.most)).iter();
-            let history: Vec<_> = fewer.map(|said| shortened(said, share)).collect();
+            let history: Vec<_> = fewer.map(|text| shortened(text, share)).collect();
             frame.protocol.render(&history)
         };
         let shares = SHARES.map(|share| (FEWER, share)).into_iter();

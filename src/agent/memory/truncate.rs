@@ -302,7 +302,7 @@ fn ways(history: &[HistoryMessage]) -> impl Iterator<Item = Truncation> {
         let start = starts.get(turn).copied().unwrap_or(history.len());
         let before = start.checked_sub(1).and_then(|before| history.get(before));
         // Includes the reply whose calls are answered there.
-        let has_calls = before.is_some_and(|said| !said.calls.is_empty());
+        let has_calls = before.is_some_and(|message| !message.calls.is_empty());
         let is_reply = is_agents(history.get(start));
         start - usize::from(has_calls && !is_reply)
     };

@@ -99,13 +99,13 @@ impl Protocol for Native {
     fn render(&self, history: &[HistoryMessage]) -> Vec<Message<'static>> {
         let mut messages: Vec<Message<'static>> = Vec::new();
         let mut rest = history;
-        while let Some((said, behind)) = rest.split_first() {
+        while let Some((message, behind)) = rest.split_first() {
             rest = behind;
-            if said.role != Role::Assistant {
-                messages.push(of_user(said));
+            if message.role != Role::Assistant {
+                messages.push(of_user(message));
                 continue;
             }
-            let parts = reply_parts(said);
+            let parts = reply_parts(message);
             if parts.is_empty() {
                 continue;
             }
@@ -113,13 +113,13 @@ impl Protocol for Native {
                 role: Role::Assistant,
                 parts,
             });
-            if said.calls.is_empty() {
+            if message.calls.is_empty() {
                 continue;
             }
-            let next = rest.iter().position(|said| said.role == Role::Assistant);
+            let next = rest.iter().position(|one| one.role == Role::Assistant);
             let (turn, later) = rest.split_at(next.unwrap_or(rest.len()));
             rest = later;
-            let (results, others) = results(&said.calls, turn);
+            let (results, others) = results(&message.calls, turn);
             messages.push(Message {
                 role: Role::Tool,
                 parts: results,
@@ -131,9 +131,9 @@ impl Protocol for Native {
 }
 
 /// Returns the words of the user, a tool or the program as text, after any images.
-fn of_user(said: &HistoryMessage) -> Message<'static> {
-    let images = said.images.iter().cloned().map(Part::Image);
-    let texts = as_text(std::slice::from_ref(said))
+fn of_user(entry: &HistoryMessage) -> Message<'static> {
+    let images = entry.images.iter().cloned().map(Part::Image);
+    let texts = as_text(std::slice::from_ref(entry))
         .into_iter()
         .flat_map(|message| message.parts);
     Message {
@@ -143,24 +143,24 @@ fn of_user(said: &HistoryMessage) -> Message<'static> {
 }
 
 /// The reply's parts without blank texts, which vendors reject; if the parts are not known, its words and calls.
-fn reply_parts(said: &HistoryMessage) -> Vec<Part<'static>> {
+fn reply_parts(reply: &HistoryMessage) -> Vec<Part<'static>> {
     let text = |text: &String| {
         let text = Some(text).filter(|text| !text.trim().is_empty());
         text.map(|text| Part::Text(text.clone().into()))
     };
-    let named = |id: &String| said.calls.iter().find(|call| call.id == *id);
+    let named = |id: &String| reply.calls.iter().find(|call| call.id == *id);
     let part = |part: &ReplyPart| match part {
         ReplyPart::Text(words) => text(words),
         ReplyPart::Thought(thought) => Some(Part::Thought(thought.clone())),
         ReplyPart::Call(id) => named(id).cloned().map(Part::Call),
     };
     let is_in_place = |call: &&Call| {
-        let mut parts = said.parts.iter();
+        let mut parts = reply.parts.iter();
         parts.any(|part| matches!(part, ReplyPart::Call(id) if *id == call.id))
     };
-    let words = text(&said.content).filter(|_| said.parts.is_empty());
-    let others = said.calls.iter().filter(|call| !is_in_place(call));
-    let in_place = words.into_iter().chain(said.parts.iter().filter_map(part));
+    let words = text(&reply.content).filter(|_| reply.parts.is_empty());
+    let others = reply.calls.iter().filter(|call| !is_in_place(call));
+    let in_place = words.into_iter().chain(reply.parts.iter().filter_map(part));
     in_place.chain(others.cloned().map(Part::Call)).collect()
 }
 
@@ -170,16 +170,16 @@ fn results<'h>(
     turn: &'h [HistoryMessage],
 ) -> (Vec<Part<'static>>, Vec<&'h HistoryMessage>) {
     let answer = |call: &Call| {
-        let is_answer = |said: &HistoryMessage| said.call.as_ref() == Some(&call.id);
+        let is_answer = |entry: &HistoryMessage| entry.call.as_ref() == Some(&call.id);
         turn.iter().position(is_answer)
     };
     let answers: Vec<Option<usize>> = calls.iter().map(answer).collect();
     let result = |(call, at): (&Call, &Option<usize>)| {
-        let said = at.and_then(|at| turn.get(at));
+        let entry = at.and_then(|at| turn.get(at));
         Part::Result(CallResult {
             id: call.id.clone(),
-            text: said.map_or_else(|| CUT_SHORT.to_owned(), |said| said.content.clone()),
-            is_error: said.is_none_or(|said| said.is_failed),
+            text: entry.map_or_else(|| CUT_SHORT.to_owned(), |entry| entry.content.clone()),
+            is_error: entry.is_none_or(|entry| entry.is_failed),
         })
     };
     let results = calls.iter().zip(&answers).map(result).collect();
@@ -187,7 +187,7 @@ fn results<'h>(
         .iter()
         .enumerate()
         .filter(|(at, _)| !answers.contains(&Some(*at)));
-    (results, others.map(|(_, said)| said).collect())
+    (results, others.map(|(_, entry)| entry).collect())
 }
 
 #[cfg(test)]

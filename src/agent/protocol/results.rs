@@ -12,45 +12,45 @@ use crate::sys::text::is_deceptive;
 /// The messages to send.
 pub(super) fn render(history: &[HistoryMessage]) -> Vec<Message<'static>> {
     let mut results = 0;
-    in_turns(history.iter().map(|said| {
-        let is_result = said.role == Role::Tool && said.tool.is_some();
+    in_turns(history.iter().map(|message| {
+        let is_result = message.role == Role::Tool && message.tool.is_some();
         let joint = if is_result && results > 0 {
             "\n"
         } else {
             "\n\n"
         };
         let text = if is_result {
-            result(said, results)
+            result(message, results)
         } else {
-            said.content.clone()
+            message.content.clone()
         };
         results = if is_result { results + 1 } else { 0 };
-        (said.role, joint, text)
+        (message.role, joint, text)
     }))
 }
 
 /// The numbered text of a result; the first one is preceded by the heading.
-fn result(said: &HistoryMessage, index: usize) -> String {
+fn result(message: &HistoryMessage, index: usize) -> String {
     let heading = if index == 0 { "Tool results:\n" } else { "" };
-    let (sign, text) = if said.is_failed {
+    let (sign, text) = if message.is_failed {
         // The sign already says that the call failed.
-        let problem = said.content.strip_prefix(FAILED);
-        ("❌ Error:", problem.unwrap_or(&said.content))
+        let problem = message.content.strip_prefix(FAILED);
+        ("❌ Error:", problem.unwrap_or(&message.content))
     } else {
-        ("✓", said.content.as_str())
+        ("✓", message.content.as_str())
     };
     let text = text.strip_suffix('\n').unwrap_or(text);
     // A single line cannot be mistaken for several results; text that may be mistaken for a tag is put between the
     // program's own tags.
     let is_plain = |text: &str| !text.contains(|c| is_deceptive(c) || c == '<');
     let tagged = |text| {
-        let tool = said.tool.as_deref().unwrap_or_default();
+        let tool = message.tool.as_deref().unwrap_or_default();
         tagged(Tag::TOOL_RESULT, &[("tool", tool)], text)
     };
     let text = match text.split_once('\n') {
         _ if is_plain(text) => text.to_owned(),
         // The first line states the problem.
-        Some((first, rest)) if said.is_failed && is_plain(first) => {
+        Some((first, rest)) if message.is_failed && is_plain(first) => {
             format!("{first}\n{}", tagged(rest))
         }
         _ => tagged(text),

@@ -34,7 +34,7 @@ struct Read;
 impl Tool for Read {
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         match arguments.get("path") {
-            "a.txt" => Ok(ToolOutput::said("alpha")),
+            "a.txt" => Ok(ToolOutput::text("alpha")),
             path => Err(ToolError::from(format!("there is no `{path}`"))),
         }
     }
@@ -77,7 +77,7 @@ impl Host for Script {
                 End::ToolCalls
             },
             calls,
-            ..Reply::said(said.text)
+            ..Reply::of_text(said.text)
         })
     }
 
@@ -298,7 +298,7 @@ fn every_call_of_the_vendors_own_gets_one_result_also_a_bad_one_and_one_behind_t
 
 #[test]
 fn what_is_no_such_object_is_a_fault_that_says_why() {
-    let reply = |text: &str| Reply::said(text);
+    let reply = |text: &str| Reply::of_text(text);
     for (text, expected) in [
         ("I will look.", "line 1: the reply does not begin with `{`"),
         ("{\"thoughts\": \"x\"}", "neither `calls` nor `answer`"),
@@ -370,11 +370,11 @@ fn what_was_thought_is_no_part_of_a_reply_in_any_protocol() {
         (ToolForm::Native, "It is well."),
     ] {
         let protocol = of(form, PlainReplies::Taken);
-        let read = protocol.read(&Reply::said(format!("{thought}{reply}")), &tools);
+        let read = protocol.read(&Reply::of_text(format!("{thought}{reply}")), &tools);
         let turn = read.unwrap();
         assert_eq!(turn.decision, Decision::Answer("It is well.".to_owned()));
         assert_eq!(turn.remembered, reply, "{form:?}");
-        let alone = protocol.read(&Reply::said("<think>\nWhat now?"), &tools);
+        let alone = protocol.read(&Reply::of_text("<think>\nWhat now?"), &tools);
         assert!(alone.is_err(), "{form:?}: {alone:?}");
     }
 }

@@ -177,8 +177,8 @@ impl ToolCalls {
             let resolved = tools.resolve(call).map(drop);
             return resolved.map_err(|failure| failure.message);
         }
-        if let Some((_, told)) = self.no_tools.iter().find(|(name, _)| *name == call.name) {
-            return Err((*told).to_owned());
+        if let Some((_, text)) = self.no_tools.iter().find(|(name, _)| *name == call.name) {
+            return Err((*text).to_owned());
         }
         let unknown = tools.unknown(&one_line(&call.name, LONGEST_NAME));
         let names = tools.specs().map(|spec| &*spec.name);

@@ -63,11 +63,11 @@ impl Tool for BackgroundTool<'_, '_> {
         let id = name(arguments);
         let mut processes = self.processes.borrow_mut();
         let report = match self.action {
-            BackgroundAction::List => return Ok(ToolOutput::said(table(&processes.list()))),
+            BackgroundAction::List => return Ok(ToolOutput::text(table(&processes.list()))),
             BackgroundAction::Read => processes.read(id),
             BackgroundAction::Kill => processes.kill(id),
         }?;
-        Ok(ToolOutput::said(described(id, &report)))
+        Ok(ToolOutput::text(described(id, &report)))
     }
 }
 

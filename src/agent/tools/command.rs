@@ -129,7 +129,7 @@ impl RunCommand<'_, '_> {
             command,
             printed: Some(printed(&output)),
             brief: Some(brief),
-            ..ToolOutput::said(text)
+            ..ToolOutput::text(text)
         })
     }
 }

@@ -19,7 +19,7 @@ pub struct ShowDiff<'a>(pub Box<dyn Fn() -> String + 'a>);
 impl Tool for ShowDiff<'_> {
     fn run(&self, _arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         let diff = (self.0)();
-        Ok(ToolOutput::said(if diff.trim().is_empty() {
+        Ok(ToolOutput::text(if diff.trim().is_empty() {
             "nothing was changed so far".to_owned()
         } else {
             diff

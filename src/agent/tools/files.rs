@@ -123,10 +123,10 @@ impl Proposed {
 pub(super) const NOT_UNDONE: &str = "it is outside the project: `undo` does not take this back";
 
 /// An output followed by warnings, each on its own line.
-pub(super) fn with_warnings(said: String, warnings: Vec<String>) -> ToolOutput {
+pub(super) fn with_warnings(words: String, warnings: Vec<String>) -> ToolOutput {
     let lines = warnings.iter().map(|text| format!("\nwarning: {text}"));
     ToolOutput {
-        text: said + &lines.collect::<String>(),
+        text: words + &lines.collect::<String>(),
         warnings,
         ..ToolOutput::default()
     }

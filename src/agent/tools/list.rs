@@ -58,7 +58,7 @@ impl Tool for ListDirectory<'_> {
             1 => "1 entry".to_owned(),
             count => format!("{} entries", grouped(count as u64)),
         });
-        Ok(ToolOutput::said(text).in_brief(brief))
+        Ok(ToolOutput::text(text).in_brief(brief))
     }
 }
 

@@ -60,7 +60,7 @@ pub struct UpdateTaskList;
 
 impl Tool for UpdateTaskList {
     fn run(&self, _arguments: &Arguments) -> Result<ToolOutput, ToolError> {
-        Ok(ToolOutput::said("task list updated"))
+        Ok(ToolOutput::text("task list updated"))
     }
 }
 
@@ -93,8 +93,8 @@ pub struct AskUser<'a>(pub &'a dyn User);
 impl Tool for AskUser<'_> {
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         match self.0.ask(arguments.get("question"))? {
-            Some(answer) if answer.trim().is_empty() => Ok(ToolOutput::said("(no answer)")),
-            Some(answer) => Ok(ToolOutput::said(answer)),
+            Some(answer) if answer.trim().is_empty() => Ok(ToolOutput::text("(no answer)")),
+            Some(answer) => Ok(ToolOutput::text(answer)),
             None => Err("nobody answers; go on by your own judgement"
                 .to_owned()
                 .into()),
@@ -122,7 +122,7 @@ impl Tool for RequestApproval<'_> {
         let typed = self.0.ask(arguments.get("question"))?;
         let answer = typed.as_deref().map(str::trim);
         match answer.map(str::to_lowercase).as_deref() {
-            Some("yes" | "y") => Ok(ToolOutput::said("the user says yes")),
+            Some("yes" | "y") => Ok(ToolOutput::text("the user says yes")),
             Some("no" | "n") => {
                 Err(AgentError::Rejected(arguments.get("question").to_owned()).into())
             }

@@ -135,7 +135,7 @@ impl ReadFile<'_> {
             Some(range) => format!("lines {range}"),
         };
         let shown = shown(&place.shown(), content, range, from, binary)?;
-        Ok(ToolOutput::said(shown).in_brief(brief))
+        Ok(ToolOutput::text(shown).in_brief(brief))
     }
 }
 
@@ -216,7 +216,7 @@ fn shown(
         Some(range) if range.first > count => return Err(format!("{name} has {lines}")),
         Some(range) => {
             let (shown, last) = range.of(&text);
-            (shown, Some(told(range, last, count, from)))
+            (shown, Some(note(range, last, count, from)))
         }
         None if text.len() > OUTPUT_LIMIT => (text.as_str(), Some(left_out(&text, count, from))),
         None => (text.as_str(), None),
@@ -233,7 +233,7 @@ fn shown(
 }
 
 /// Describes the lines shown of a range, and how to continue if that is not all of it.
-fn told(range: LineRange, last: usize, count: usize, from: fn(usize) -> String) -> String {
+fn note(range: LineRange, last: usize, count: usize, from: fn(usize) -> String) -> String {
     let shown = format!("these are lines {}-{last}", range.first);
     if last < range.last.min(count) {
         format!("{shown}, no more fit; read on with {}", from(last + 1))
@@ -248,7 +248,7 @@ fn left_out(text: &str, count: usize, from: fn(usize) -> String) -> String {
     let mut lines = text.split_inclusive('\n');
     // Of such a line, only the beginning and the end are shown.
     let is_long = lines.nth(next - 1).is_some_and(|line| line.len() > SHOWN);
-    let told = match (is_long, next == count) {
+    let message = match (is_long, next == count) {
         (false, _) => format!("read on with {}", from(next)),
         (true, true) => format!("a command shows the rest of line {next}"),
         (true, false) => format!(
@@ -256,7 +256,7 @@ fn left_out(text: &str, count: usize, from: fn(usize) -> String) -> String {
             from(next + 1)
         ),
     };
-    format!("the middle is left out; {told}")
+    format!("the middle is left out; {message}")
 }
 
 /// Reports whether so few bytes are not UTF-8 that the rest is readable, as in Latin-1.

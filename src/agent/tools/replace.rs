@@ -63,7 +63,7 @@ impl Tool for FindAndReplace<'_> {
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         let Edited { place, change, .. } = self.edited(arguments)?;
         let shown = place.shown();
-        let told = match change.lines.as_slice() {
+        let message = match change.lines.as_slice() {
             [_] => format!("changed {shown}:\n{}", excerpt(&change)),
             lines => format!(
                 "changed {shown} at {}: {}",
@@ -71,8 +71,8 @@ impl Tool for FindAndReplace<'_> {
                 at_lines(lines)
             ),
         };
-        let said = told.trim_end().to_owned();
-        put(self.0.files, &place, change.text, said, None)
+        let words = message.trim_end().to_owned();
+        put(self.0.files, &place, change.text, words, None)
     }
 
     fn preview(&self, arguments: &Arguments) -> Result<Option<String>, ToolError> {

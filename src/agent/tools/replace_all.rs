@@ -46,17 +46,17 @@ impl Tool for ReplaceInFiles<'_> {
             counted(places as u64, "place"),
             counted(changed.len() as u64, "file")
         );
-        let mut said = format!("replaced {all}:");
+        let mut text = format!("replaced {all}:");
         for changed in changed.iter().take(NAMED) {
             let path = changed.file.place.shown();
-            said.push_str(&format!("\n{} in {path}", changed.places));
+            text.push_str(&format!("\n{} in {path}", changed.places));
         }
         if let Some(more @ 1..) = changed.len().checked_sub(NAMED) {
-            said.push_str(&format!("\nand {}", counted(more as u64, "more file")));
+            text.push_str(&format!("\nand {}", counted(more as u64, "more file")));
         }
         let edits = changed.iter().filter_map(|changed| changed.file.edit());
         let warnings = self.0.files.apply(edits.collect())?;
-        Ok(with_warnings(said, warnings).in_brief(all))
+        Ok(with_warnings(text, warnings).in_brief(all))
     }
 
     fn preview(&self, arguments: &Arguments) -> Result<Option<String>, ToolError> {

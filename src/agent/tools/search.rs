@@ -86,7 +86,7 @@ impl Tool for SearchFiles<'_> {
         self.0.interrupt.check()?;
         matches.is_cut_short |= !is_whole?;
         let brief = counted(matches.matching, "line");
-        Ok(ToolOutput::said(matches.told(pattern)).in_brief(brief))
+        Ok(ToolOutput::text(matches.report(pattern)).in_brief(brief))
     }
 }
 
@@ -218,8 +218,8 @@ impl Matches {
             .push(format!("{path}{sign}{number}{sign} {text}"));
     }
 
-    fn told(&self, pattern: &str) -> String {
-        let mut told = match self.lines.as_slice() {
+    fn report(&self, pattern: &str) -> String {
+        let mut message = match self.lines.as_slice() {
             [] => {
                 let files = counted(self.files, "file");
                 format!("no line in {files} matches {}\n", quoted(pattern))
@@ -227,9 +227,9 @@ impl Matches {
             lines => lines.iter().map(|line| format!("{line}\n")).collect(),
         };
         if self.is_cut_short {
-            told.push_str("[there is more than is searched or shown at once; name a directory, or a narrower pattern]\n");
+            message.push_str("[there is more than is searched or shown at once; name a directory, or a narrower pattern]\n");
         }
-        told
+        message
     }
 }
 

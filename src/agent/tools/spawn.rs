@@ -41,8 +41,8 @@ impl Tool for SpawnAgent<'_> {
                 .into());
         }
         match (self.0)(prompt) {
-            Ok(words) if words.trim().is_empty() => Ok(ToolOutput::said("(it has said nothing)")),
-            Ok(words) => Ok(ToolOutput::said(words)),
+            Ok(words) if words.trim().is_empty() => Ok(ToolOutput::text("(it has said nothing)")),
+            Ok(words) => Ok(ToolOutput::text(words)),
             Err(error) if is_its_own(&error) => {
                 Err(format!("the helper did not get to its end: {error}").into())
             }

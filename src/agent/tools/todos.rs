@@ -55,12 +55,12 @@ impl Tool for UpdateTodos<'_> {
             count(TodoStatus::Completed),
             counted(todos.len() as u64, "todo")
         );
-        let said = match todos.iter().find(|todo| is_current(todo)) {
+        let text = match todos.iter().find(|todo| is_current(todo)) {
             Some(todo) => format!("{brief}; in progress: {}", todo.content),
             None => brief.clone(),
         };
         (self.0)(todos);
-        Ok(ToolOutput::said(said).in_brief(brief))
+        Ok(ToolOutput::text(text).in_brief(brief))
     }
 }
 

@@ -47,7 +47,7 @@ impl Tool for WriteFile<'_> {
                 "{} is unchanged: this is its content already",
                 place.shown()
             );
-            return Ok(ToolOutput::said(text).in_brief("unchanged".to_owned()));
+            return Ok(ToolOutput::text(text).in_brief("unchanged".to_owned()));
         }
         let secret = place.check_secrets(self.0.read.root);
         let lines = counted(line_count(content.as_bytes()) as u64, "line");
@@ -92,12 +92,12 @@ impl WriteFile<'_> {
     }
 }
 
-/// Writes a file inside or outside the project. The output is `said`, followed by the warnings.
+/// Writes a file inside or outside the project. The output is `text`, followed by the warnings.
 pub(super) fn put(
     files: &dyn Files,
     place: &ResolvedPath,
     content: String,
-    said: String,
+    text: String,
     warned: Option<String>,
 ) -> Result<ToolOutput, ToolError> {
     let warnings = match place {
@@ -112,7 +112,7 @@ pub(super) fn put(
         }
     };
     let all = warned.into_iter().chain(warnings).collect();
-    Ok(with_warnings(said, all))
+    Ok(with_warnings(text, all))
 }
 
 /// Reports whether nothing exists at the place; otherwise it is a file.

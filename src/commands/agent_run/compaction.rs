@@ -40,7 +40,7 @@ pub fn compact(
         let compressed = summarize(frame, &meter, window, asked, conversation)?;
         run.keep(&Purpose::STEP, conversation)?;
         run.compressed(&Purpose::STEP, compressed);
-        Ok(compressed.told())
+        Ok(compressed.message())
     });
     run.finish(result)
 }

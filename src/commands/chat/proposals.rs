@@ -41,7 +41,7 @@ pub fn compact(place: &ChatPlace<'_>, focus: &str) -> Result<String, Failure> {
         let system = request::system(agent);
         let (meter, window) = (&place.meter, place.window());
         let asked = (SUMMARY, focus);
-        Ok(summarize(agent.frame(&system), meter, window, asked, conversation)?.told())
+        Ok(summarize(agent.frame(&system), meter, window, asked, conversation)?.message())
     })?;
     Ok(outcome.summary)
 }
@@ -105,7 +105,7 @@ pub fn offer(
             }
             let edit = (path.to_owned(), EditKind::Write(content.to_owned()));
             run.apply(vec![edit])?;
-            Ok(ToolOutput::said("it was written"))
+            Ok(ToolOutput::text("it was written"))
         })?;
         Ok(format!("`{path}`: {}", used.text))
     })?;

@@ -297,7 +297,7 @@ fn work(
             brief: &|| Brief {
                 instructions: [
                     AUDITOR,
-                    &limits(&audit_commands.told(), max_loops, run.unattended_tries()),
+                    &limits(&audit_commands.text(), max_loops, run.unattended_tries()),
                 ]
                 .concat(),
                 tools: Toolbox::default()

@@ -133,7 +133,7 @@ pub fn publish(specialists: &Specialists<'_>, prompt: &str) -> Result<ToolOutput
     let checked = check_report(&response);
     checked.map_err(|problem| format!("{problem}, on branch `{id}`"))?;
     specialists.go_on_from_last()?;
-    Ok(ToolOutput::said(response))
+    Ok(ToolOutput::text(response))
 }
 
 #[cfg(test)]

@@ -116,7 +116,7 @@ impl Tool for ReadArtifact<'_, '_> {
         Ok(ToolOutput {
             brief: Some(size),
             data: Some(json!({"branch_id": branch, "path": path, "content": content})),
-            ..ToolOutput::said(content)
+            ..ToolOutput::text(content)
         })
     }
 }

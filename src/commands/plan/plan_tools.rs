@@ -102,7 +102,7 @@ impl Tool for InitializePlan<'_> {
         };
         let number = update.acceptance_criteria.len();
         self.0.update(update.checked()?)?;
-        Ok(ToolOutput::said(format!(
+        Ok(ToolOutput::text(format!(
             "Plan initialized with {number} acceptance criteria"
         )))
     }
@@ -114,7 +114,7 @@ pub struct UpdatePlan<'a>(pub &'a dyn PlanKeeper);
 impl Tool for UpdatePlan<'_> {
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         let update: PlanUpdate = read(arguments)?;
-        self.0.update(update.checked()?).map(ToolOutput::said)
+        self.0.update(update.checked()?).map(ToolOutput::text)
     }
 }
 

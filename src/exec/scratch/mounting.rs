@@ -48,14 +48,14 @@ mod linux {
     pub fn mount_tree<'k>(
         project: &Path,
         place: &Path,
-        kept: impl Iterator<Item = &'k str>,
+        excluded: impl Iterator<Item = &'k str>,
         layers: &[OsString],
     ) -> io::Result<NamespaceFiles> {
         let has_own_user = unshare_mounts()?;
         let private = MountPropagationFlags::REC | MountPropagationFlags::PRIVATE;
         mount_change("/", private)?;
         let mut own = Vec::new();
-        for path in kept.map(|name| project.join(name)) {
+        for path in excluded.map(|name| project.join(name)) {
             let directory = files::open_directory(&path).if_there()?;
             own.extend(directory.map(|directory| (path, directory)));
         }

@@ -30,13 +30,13 @@ pub(super) struct Namespaces {
 
 impl Namespaces {
     /// Makes namespaces in which `layers`, the uppermost first, are mounted at the project's path as an overlay that is
-    /// written to the place; without layers, the copy in the place. The directories `kept` stay the project's own.
+    /// written to the place; without layers, the copy in the place. The directories `excluded` stay the project's own.
     /// Returns the mounted root, too.
     pub fn make(
         program: &File,
         project: &Path,
         place: &Path,
-        kept: &[&str],
+        excluded: &[&str],
         layers: &[PathBuf],
     ) -> io::Result<(Self, File)> {
         let (line, theirs) = UnixStream::pair()?;
@@ -45,7 +45,7 @@ impl Namespaces {
             .arg0("code-commit")
             .arg(MAKE)
             .args([project, place])
-            .arg(kept.join(","))
+            .arg(excluded.join(","))
             .args(layers)
             .env_clear()
             .stdin(OwnedFd::from(theirs))
@@ -93,8 +93,8 @@ pub(in crate::exec) struct Passed<'n> {
 /// nothing; the caller notices a failure by the missing result.
 pub fn run(arguments: &[OsString]) -> Option<io::Result<()>> {
     match arguments {
-        [_, command, project, place, kept, layers @ ..] if command == MAKE => {
-            Some(make(project.as_ref(), place.as_ref(), kept, layers))
+        [_, command, project, place, excluded, layers @ ..] if command == MAKE => {
+            Some(make(project.as_ref(), place.as_ref(), excluded, layers))
         }
         [_, command, project, program, rest @ ..] if command == ENTER => Some(
             enter(project.as_ref()).and_then(|()| Err(Command::new(program).args(rest).exec())),
@@ -103,10 +103,10 @@ pub fn run(arguments: &[OsString]) -> Option<io::Result<()>> {
     }
 }
 
-fn make(project: &Path, place: &Path, kept: &OsStr, layers: &[OsString]) -> io::Result<()> {
-    let kept = kept.to_string_lossy();
+fn make(project: &Path, place: &Path, excluded: &OsStr, layers: &[OsString]) -> io::Result<()> {
+    let excluded = excluded.to_string_lossy();
     let NamespaceFiles { root, mount, user } =
-        mounting::mount_tree(project, place, kept.split(','), layers)?;
+        mounting::mount_tree(project, place, excluded.split(','), layers)?;
     let files = [Some(&root), Some(&mount), user.as_ref()];
     let fds: Vec<_> = files.into_iter().flatten().map(File::as_fd).collect();
     descriptors::send(&standard_input()?, &fds)

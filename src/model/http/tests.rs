@@ -352,7 +352,7 @@ impl Wire for Seventh {
     }
 
     fn read_reply(&self, json: &[u8]) -> Result<Reply, ModelError> {
-        crate::model::wire::parse_answer::<String>(json).map(Reply::said)
+        crate::model::wire::parse_answer::<String>(json).map(Reply::of_text)
     }
 
     fn vendor_error(&self, error: &Value) -> VendorError {

@@ -39,7 +39,7 @@ fn a_reader_is_told_what_was_looked_at_and_never_nothing() {
         ),
         ("Overall: FAIL\nFeedback: Mend it.", "Mend it."),
     ] {
-        assert_eq!(read(text).unwrap().told(), told, "{text}");
+        assert_eq!(read(text).unwrap().message(), told, "{text}");
     }
 }
 

@@ -82,7 +82,7 @@ impl Run<'_> {
             step: step.clone(),
             form: prompt.form.clone(),
             // Long conversations are worth caching as a whole, as vendors do on their own.
-            cached_by_marks: !prompt.goes_on(),
+            cached_by_marks: !prompt.continues(),
             messages: prompt.messages(),
             max_output_tokens: None,
             tier: Tier::Standard,

@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 
 use super::folders::{names, relative};
 use super::past_step::PastStep;
-use crate::edit::changes::{Before, kept_path};
+use crate::edit::changes::{Before, saved_path};
 use crate::edit::{self, Digest, Sent, undo_log};
 use crate::model::{Purpose, ReplyFormat, StepId};
 use crate::project::Project;
@@ -411,7 +411,7 @@ pub fn file_change(
 
 /// Returns a file as it was before the run in `folder`; `None` if its saved copy is gone.
 pub(super) fn kept(project: &Project, folder: &str, before: &Before) -> Option<FileState> {
-    let path = kept_path(folder, before);
+    let path = saved_path(folder, before);
     let content = read_limited(&project.home().join(path))?;
     let mode = before.mode;
     (Digest::of(&content) == before.digest).then_some(FileState { content, mode })

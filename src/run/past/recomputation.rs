@@ -8,7 +8,7 @@ use std::fs::File;
 
 use super::chain::{Chain, ChainedChange};
 use super::history::{MAX_TEXT, PastRun, kept};
-use crate::edit::changes::{kept_path, vault};
+use crate::edit::changes::{saved_path, vault};
 use crate::edit::undo_log::UndoLogError;
 use crate::edit::{self, Digest, Rejection, Sent};
 use crate::model::ReplyFormat;
@@ -87,7 +87,7 @@ impl Recomputed {
         for (path, ChainedChange { folder, change }) in changes {
             let saved = change.before.as_ref().map(|before| {
                 let content = kept(project, folder, before).map(|state| state.content);
-                content.ok_or_else(|| NotRecomputed::Missing(kept_path(folder, before)))
+                content.ok_or_else(|| NotRecomputed::Missing(saved_path(folder, before)))
             });
             before.insert(path.clone(), saved.transpose()?);
         }

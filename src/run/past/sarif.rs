@@ -108,7 +108,7 @@ impl<'r> From<&'r ReportFinding> for Reported<'r> {
 /// The verdict on the gate, for each of the gate's changed files.
 fn judged(record: &RunRecord) -> impl Iterator<Item = Reported<'_>> {
     let faults = record.gate.iter().flat_map(|gate| {
-        let faults = gate.faults().into_iter().map(GateFault::told);
+        let faults = gate.faults().into_iter().map(GateFault::name_and_message);
         faults.flat_map(|told| gate.files.iter().map(move |file| (told, file)))
     });
     faults.map(|([rule, message], file)| {

@@ -14,7 +14,7 @@ use crate::sys::text;
 use crate::ui::markdown::{rendered, uncolored};
 use crate::ui::options::{CiRunner, OutputFormat};
 use crate::ui::pager::Pager;
-use crate::ui::paint::{COLUMNS, diff_line, lines_taken, painted, size, told_line};
+use crate::ui::paint::{COLUMNS, diff_line, lines_taken, painted, result_line, size};
 use crate::ui::{json, stdout};
 
 /// The prefixes of result lines that end with a path.
@@ -33,7 +33,7 @@ impl Output<'_> {
     ) -> io::Result<()> {
         self.spinner.stop();
         match self.format {
-            OutputFormat::Text | OutputFormat::Csv => stdout::told(&self.ready(text, is_diff)),
+            OutputFormat::Text | OutputFormat::Csv => stdout::print(&self.ready(text, is_diff)),
             OutputFormat::Json | OutputFormat::Sarif => json::document(self.redactor, &document()),
             OutputFormat::JsonL => self.lines.result(&document()),
         }
@@ -82,7 +82,7 @@ impl Output<'_> {
         if is_long && pager.show(&text, None) {
             return Ok(());
         }
-        stdout::told(&text)
+        stdout::print(&text)
     }
 
     /// Prepares a result for stdout.
@@ -98,7 +98,7 @@ impl Output<'_> {
         } else {
             text = self.commanding_nobody(text::printable(&text, &['\n', '\t']));
             if self.options.colors.stdout {
-                let lines = text.split_inclusive('\n').map(told_line);
+                let lines = text.split_inclusive('\n').map(result_line);
                 text = lines.map(|line| self.with_link(line)).collect();
             }
         }
@@ -107,10 +107,10 @@ impl Output<'_> {
 
     /// Turns the path at the end of the line into a link, if the line has a known prefix.
     fn with_link(&self, line: String) -> String {
-        let path = |told: &str| line.strip_prefix(told)?.strip_suffix('\n');
-        let found = TELLING.iter().find_map(|told| Some((told, path(told)?)));
+        let path = |head: &str| line.strip_prefix(head)?.strip_suffix('\n');
+        let found = TELLING.iter().find_map(|head| Some((head, path(head)?)));
         match (&self.links, found) {
-            (Some(links), Some((told, path))) => format!("{told}{}\n", links.link(path)),
+            (Some(links), Some((head, path))) => format!("{head}{}\n", links.link(path)),
             _ => line,
         }
     }
@@ -126,14 +126,14 @@ impl Output<'_> {
         }
         self.spinner.stop();
         if !self.options.stdout_terminal {
-            return stdout::told(&self.ready(&format!("{text}{}", text::line_end(text)), false));
+            return stdout::print(&self.ready(&format!("{text}{}", text::line_end(text)), false));
         }
         let columns = self.stdout_columns().unwrap_or(COLUMNS).saturating_sub(1);
         let text = self.redactor.text(text);
         let colors = self.options.colors.stdout;
         let lines = rendered(&text, columns, colors, &uncolored).into_iter();
         let text = lines.map(|line| painted(&line, colors) + "\n").collect();
-        stdout::told(&self.commanding_nobody(text))
+        stdout::print(&self.commanding_nobody(text))
     }
 
     /// Prints the reason for the failure and the run's folder, for the user and for the program that reads

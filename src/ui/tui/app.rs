@@ -140,7 +140,7 @@ impl App {
     }
 
     /// Handles a message from the engine.
-    pub fn tell(&mut self, message: ToScreen, now: Duration) -> Vec<ScreenEffect> {
+    pub fn handle(&mut self, message: ToScreen, now: Duration) -> Vec<ScreenEffect> {
         self.now = now;
         self.is_changed = true;
         match message {

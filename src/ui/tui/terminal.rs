@@ -354,7 +354,7 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
                 message,
                 ToScreen::Ask { .. } | ToScreen::Choose(_) | ToScreen::Type { .. }
             );
-            let effects = self.app.tell(message, self.now());
+            let effects = self.app.handle(message, self.now());
             self.effects(effects)?;
             if is_question {
                 self.show_question()?;

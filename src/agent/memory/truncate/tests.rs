@@ -24,7 +24,7 @@ impl Host for Says {
         assert_eq!(*purpose, Purpose::COMPRESSION);
         assert!(prompt.form.tools.is_empty());
         assert!(!self.0.is_empty(), "no model is asked");
-        Ok(Reply::said(self.0))
+        Ok(Reply::of_text(self.0))
     }
 
     fn note(&self, _: Note<'_>) -> Result<(), AgentError> {
@@ -392,7 +392,7 @@ struct Told {
 impl Host for Told {
     fn ask(&self, _: &Purpose, _: Prompt<'_>) -> Result<Reply, AgentError> {
         self.asked.set(self.asked.get() + 1);
-        Ok(Reply::said("Done."))
+        Ok(Reply::of_text("Done."))
     }
 
     fn note(&self, _: Note<'_>) -> Result<(), AgentError> {

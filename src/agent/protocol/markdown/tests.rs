@@ -90,7 +90,7 @@ fn toolbox() -> Toolbox<'static> {
 }
 
 fn reply(text: &str) -> Reply {
-    Reply::said(text)
+    Reply::of_text(text)
 }
 
 fn read_turn(text: &str) -> Result<Turn, Fault> {
@@ -116,7 +116,7 @@ fn only_call(turn: &Turn) -> &Call {
 
 /// The call in a reply with its arguments, as `NAME a=x b=y`; or the fault.
 fn call(text: &str) -> Result<String, String> {
-    let turn = read_turn(text).map_err(|fault| fault.told())?;
+    let turn = read_turn(text).map_err(|fault| fault.message())?;
     let call = only_call(&turn);
     let mut told = call.name.clone();
     for (name, value) in call.input.as_object().unwrap() {
@@ -261,7 +261,7 @@ fn only_the_model_is_told_what_to_do() {
     let shown = "line 1: there is no `# Agent Response` header";
     assert_eq!(fault.to_string(), shown);
     let told = format!("{shown}: reply in the form of the template, and use a tool");
-    assert_eq!(fault.told(), told);
+    assert_eq!(fault.message(), told);
 }
 
 /// A response that reads `path`, as a draft or the real one.

@@ -62,7 +62,7 @@ struct Echo;
 
 impl Tool for Echo {
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
-        Ok(ToolOutput::said(arguments.to_value().to_string()))
+        Ok(ToolOutput::text(arguments.to_value().to_string()))
     }
 }
 
@@ -74,7 +74,7 @@ fn tools() -> Toolbox<'static> {
 }
 
 fn read(text: &str) -> Result<Turn, Fault> {
-    FORM.read(&Reply::said(text), &tools())
+    FORM.read(&Reply::of_text(text), &tools())
 }
 
 /// Returns the problem with a reply.
@@ -300,7 +300,7 @@ fn a_fault_is_short_however_long_a_name_is() {
 
 #[test]
 fn a_fault_shows_what_is_wrong_and_what_is_right() {
-    let told = read("{}").unwrap_err().told();
+    let told = read("{}").unwrap_err().message();
     assert!(
         told.ends_with(
             ".\n❌ WRONG: {\"action\": \"read_file\", \"args\": {...}}\n\

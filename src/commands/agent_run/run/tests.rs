@@ -200,7 +200,7 @@ fn a_run_without_the_projects_files_writes_its_own_folder_and_nothing_else() {
         ));
         let input = json!({"prompt": format!("push with {TOKEN}")});
         let step = (Purpose::PUBLISH, ("execute_agent", input));
-        let publish = || Ok(ToolOutput::said(format!("pushed with {TOKEN}")));
+        let publish = || Ok(ToolOutput::text(format!("pushed with {TOKEN}")));
         let published = run.own_step(step.0, step.1, publish).unwrap();
         assert!(published.failure.is_none() && !published.text.contains(TOKEN));
         run.with(|run| run.log.clone())

@@ -21,7 +21,7 @@ struct Write;
 
 impl Tool for Write {
     fn run(&self, _arguments: &Arguments) -> Result<ToolOutput, ToolError> {
-        Ok(ToolOutput::said(""))
+        Ok(ToolOutput::text(""))
     }
 }
 
@@ -163,7 +163,7 @@ fn the_schema_of_a_task_list_has_an_end_everywhere() {
 #[test]
 fn such_a_reply_is_its_compact_object_and_a_fault_shows_what_is_right() {
     let form = TaskList::protocol(&tools());
-    let read = |text: String| form.read(&Reply::said(text), &Toolbox::default());
+    let read = |text: String| form.read(&Reply::of_text(text), &Toolbox::default());
     let list = json!({"task_list": [task("a")]});
     let turn = read(format!("<think>x</think>\n```json\n{list:#}\n```\n")).unwrap();
     assert_eq!(turn.decision, Decision::Answer(list.to_string()));
@@ -176,7 +176,7 @@ fn such_a_reply_is_its_compact_object_and_a_fault_shows_what_is_right() {
         (format!("{list}{list}"), "a second JSON object"),
         (String::new(), "the reply is empty"),
     ] {
-        let told = read(text).unwrap_err().told();
+        let told = read(text).unwrap_err().message();
         assert!(told.contains(expected), "{told}");
         assert!(told.contains("\n✅ CORRECT: {\"task_list\""), "{told}");
     }

@@ -133,7 +133,7 @@ fn gate(gate: &GateRecord) -> Section<'_> {
     let holds = gate.old_gate != OldGate::Failed || !gate.excused.is_empty();
     Section {
         severity: (!holds).then_some(Severity::Error),
-        ..Section::new("The gate", gate.told().map(Block::Note).into())
+        ..Section::new("The gate", gate.summary().map(Block::Note).into())
     }
 }
 

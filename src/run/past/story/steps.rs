@@ -180,14 +180,14 @@ fn answer<'a>(past: &'a PastStep, reply: &'a str, blocks: &mut Vec<Block<'a>>) {
         }));
         blocks.push(Block::Text(Form::Prose, reply.into(), Extent::Last));
     } else if let Some(idle) = past.idle() {
-        blocks.extend([Block::prose(reply), Block::note(idle_told(idle).2)]);
+        blocks.extend([Block::prose(reply), Block::note(describe_idle(idle).2)]);
     } else {
         blocks.push(as_it_came(reply));
     }
 }
 
 /// Describes a reply that led to no action: its outcome, in a word or two and in a sentence.
-fn idle_told(idle: IdleReply) -> (Option<bool>, &'static str, &'static str) {
+fn describe_idle(idle: IdleReply) -> (Option<bool>, &'static str, &'static str) {
     let (words, sentence) = match idle {
         IdleReply::Words => (
             "words",
@@ -282,7 +282,7 @@ fn ended(past: &PastStep) -> Outcome {
         (_, Some(false)) => (Some(false), "not passed"),
         _ if step.purpose.is_reports() || step.answer.is_some() => (Some(true), "answered"),
         _ if let Some(idle) = past.idle() => {
-            let (is_good, words, _) = idle_told(idle);
+            let (is_good, words, _) = describe_idle(idle);
             (is_good, words)
         }
         _ if step.is_agents() => (None, "answered"),

@@ -184,8 +184,8 @@ impl App {
                     |rest: &&str| rest.is_empty() || rest.starts_with(char::is_whitespace);
                 match (rest.filter(is_name), &self.mode) {
                     (Some(name), Some(mode)) if self.engine != EngineState::Idle => {
-                        let said = mode.switch(name.trim());
-                        self.say(&said);
+                        let notice = mode.switch(name.trim());
+                        self.say(&notice);
                         return Vec::new();
                     }
                     // Submissions left waiting by a stop go first.

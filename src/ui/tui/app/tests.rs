@@ -30,7 +30,7 @@ use crate::ui::tui::{CommandHint, Menu};
 fn app() -> App {
     let composer = Composer::new(ComposerOptions::default());
     let mut app = App::new(Some(SharedMode::default()), composer);
-    app.tell(ToScreen::Settled, at(0));
+    app.handle(ToScreen::Settled, at(0));
     app
 }
 
@@ -182,7 +182,7 @@ fn question() -> ToScreen {
 /// A screen in the middle of some work.
 fn at_work() -> App {
     let mut app = app();
-    app.tell(
+    app.handle(
         ToScreen::Status(Status {
             model: "claude-sonnet-5-5".to_owned(),
             used: 45_000,
@@ -192,7 +192,7 @@ fn at_work() -> App {
         at(0),
     );
     typed(&mut app, "Fix the parser");
-    app.tell(todos(), at(0));
+    app.handle(todos(), at(0));
     for event in [
         asking(),
         piece("I'll look at **src/parse.rs** first."),
@@ -202,7 +202,7 @@ fn at_work() -> App {
         tool("execute_command", "cargo test"),
         Event::Printed("running 3 tests\ntest a ... ok\n".to_owned()),
     ] {
-        app.tell(ToScreen::Event(event), at(1000));
+        app.handle(ToScreen::Event(event), at(1000));
     }
     typed(&mut app, "and the tests");
     app.tick(at(4100));
@@ -216,7 +216,7 @@ fn todos_are_shown_while_the_agent_is_at_work() {
     let ToScreen::Todos(todos) = todos() else {
         panic!("no todos");
     };
-    app.tell(ToScreen::Event(Event::Todos(todos)), at(0));
+    app.handle(ToScreen::Event(Event::Todos(todos)), at(0));
     let shown = shown(&mut app, 100, 20);
     assert!(
         shown.contains("Todos 1/3") && shown.contains("Change it, now"),
@@ -230,7 +230,7 @@ fn what_is_waited_for_follows_what_happens() {
     typed(&mut app, "go");
     let mut wait = |event: Option<Event>, now: u64| {
         if let Some(event) = event {
-            app.tell(ToScreen::Event(event), at(now));
+            app.handle(ToScreen::Event(event), at(now));
         }
         app.tick(at(now));
         let text = shown(&mut app, 80, 24);
@@ -299,7 +299,7 @@ fn what_is_waited_for_follows_what_happens() {
     ] {
         assert_eq!(wait(event, now), expected);
     }
-    app.tell(ToScreen::Settled, at(7000));
+    app.handle(ToScreen::Settled, at(7000));
     assert!(app.next_tick(at(7000)).is_none());
     assert!(!shown(&mut app, 80, 24).contains("Calling"));
 }
@@ -308,7 +308,7 @@ fn what_is_waited_for_follows_what_happens() {
 fn an_idle_screen_has_nothing_to_draw() {
     let mut app = at_work();
     app.queue.clear();
-    app.tell(ToScreen::Settled, at(5000));
+    app.handle(ToScreen::Settled, at(5000));
     app.tick(at(5000));
     shown(&mut app, 80, 24);
     for now in (5000..60_000).step_by(500) {
@@ -330,7 +330,7 @@ fn shift_tab_goes_round_the_modes_whatever_is_open() {
         assert_eq!(press(&mut app, KeyCode::BackTab, 0), []);
         assert_eq!(app.mode.as_ref().unwrap().get(), mode);
         assert!(shown(&mut app, 80, 24).contains(shown_as));
-        app.tell(question(), at(0));
+        app.handle(question(), at(0));
     }
 }
 
@@ -381,8 +381,8 @@ fn what_is_sent_while_the_agent_works_waits() {
     press(&mut app, KeyCode::Up, 0);
     assert_eq!(app.composer.text(), "fifth");
     control(&mut app, 'c');
-    assert_eq!(app.tell(ToScreen::Settled, at(0)), [line("second")]);
-    assert_eq!(app.tell(ToScreen::Settled, at(0)), [line("third")]);
+    assert_eq!(app.handle(ToScreen::Settled, at(0)), [line("second")]);
+    assert_eq!(app.handle(ToScreen::Settled, at(0)), [line("third")]);
     assert!(shown(&mut app, 60, 24).contains("> third"));
 }
 
@@ -409,22 +409,22 @@ fn what_waits_is_sent_as_it_was_edited_and_not_before_the_engine_is_there() {
         ..Submission::default()
     };
     let sent = ScreenEffect::Send(FromScreen::Line(submission));
-    assert_eq!(app.tell(ToScreen::Settled, at(0)), [sent]);
+    assert_eq!(app.handle(ToScreen::Settled, at(0)), [sent]);
 }
 
 #[test]
 fn a_key_is_not_shown_and_what_was_done_goes_with_the_next_request() {
     let mut app = app();
-    app.tell(todos(), at(0));
+    app.handle(todos(), at(0));
     typed(&mut app, "!true");
     typed(&mut app, "/login sk-ant-waiting");
     let screen = shown(&mut app, 60, 24);
     assert!(screen.contains("waits: /login") && !screen.contains("sk-ant"));
     app.queue.clear();
-    app.tell(ToScreen::Settled, at(0));
+    app.handle(ToScreen::Settled, at(0));
     let sent = typed(&mut app, "/login sk-ant-secret");
     assert_eq!(sent, [line("/login sk-ant-secret")]);
-    app.tell(ToScreen::Settled, at(0));
+    app.handle(ToScreen::Settled, at(0));
     let screen = shown(&mut app, 60, 24);
     assert!(screen.contains("> /login") && !screen.contains("sk-ant"));
     assert!(screen.contains("Look"));
@@ -437,12 +437,18 @@ fn a_key_is_not_shown_and_what_was_done_goes_with_the_next_request() {
 fn messages_of_the_engine_become_effects() {
     let mut app = app();
     let copy = ToScreen::Copy("x".to_owned());
-    assert_eq!(app.tell(copy, at(0)), [ScreenEffect::Copy("x".to_owned())]);
+    assert_eq!(
+        app.handle(copy, at(0)),
+        [ScreenEffect::Copy("x".to_owned())]
+    );
     let page = ToScreen::Page("x".to_owned());
-    assert_eq!(app.tell(page, at(0)), [ScreenEffect::Page("x".to_owned())]);
+    assert_eq!(
+        app.handle(page, at(0)),
+        [ScreenEffect::Page("x".to_owned())]
+    );
     let farewell = "bye".to_owned();
     assert_eq!(
-        app.tell(ToScreen::End(farewell.clone()), at(0)),
+        app.handle(ToScreen::End(farewell.clone()), at(0)),
         [ScreenEffect::Leave(farewell)]
     );
     let done = Counter::default();
@@ -451,15 +457,15 @@ fn messages_of_the_engine_become_effects() {
         done: done.clone(),
         total: 4,
     };
-    app.tell(ToScreen::Event(progress), at(0));
+    app.handle(ToScreen::Event(progress), at(0));
     assert!(shown(&mut app, 60, 24).contains(" 0%"));
     done.add();
     assert!(app.tick(at(1000)));
     assert!(shown(&mut app, 60, 24).contains(" 25%"));
-    app.tell(ToScreen::Settled, at(0));
+    app.handle(ToScreen::Settled, at(0));
     assert!(!shown(&mut app, 60, 24).contains("Taking back"));
-    app.tell(ToScreen::Said("**Signed out**".to_owned()), at(0));
-    app.tell(
+    app.handle(ToScreen::Said("**Signed out**".to_owned()), at(0));
+    app.handle(
         ToScreen::Transcript(vec![Entry::user("old".to_owned())]),
         at(0),
     );
@@ -527,23 +533,23 @@ proptest! {
         parts in 0..32_u8,
     ) {
         let mut app = at_work();
-        if parts & 1 > 0 { app.tell(question(), at(0)); }
-        if parts & 2 > 0 { app.tell(ToScreen::Settled, at(0)); }
+        if parts & 1 > 0 { app.handle(question(), at(0)); }
+        if parts & 2 > 0 { app.handle(ToScreen::Settled, at(0)); }
         if parts & 4 > 0 {
-            app.tell(ToScreen::Ask {
+            app.handle(ToScreen::Ask {
                 question: Question { subject: text.clone(), ..Question::from(text.clone()) },
                 preview: Some(text.clone()),
             }, at(0));
         }
-        app.tell(ToScreen::Status(Status { model: text.clone(), ..Status::default() }), at(0));
-        app.tell(ToScreen::Said(text.clone()), at(0));
-        app.tell(ToScreen::Todos(vec![Todo { content: text.clone(), ..Todo::default() }; usize::from(parts)]), at(0));
-        app.tell(ToScreen::Commands(vec![CommandHint {
+        app.handle(ToScreen::Status(Status { model: text.clone(), ..Status::default() }), at(0));
+        app.handle(ToScreen::Said(text.clone()), at(0));
+        app.handle(ToScreen::Todos(vec![Todo { content: text.clone(), ..Todo::default() }; usize::from(parts)]), at(0));
+        app.handle(ToScreen::Commands(vec![CommandHint {
             name: text.clone(),
             argument: text.clone(),
             description: text.clone(),
         }]), at(0));
-        app.tell(ToScreen::Event(tool(&text, &text)), at(0));
+        app.handle(ToScreen::Event(tool(&text, &text)), at(0));
         if parts & 8 > 0 { app.typed_ahead(&text); }
         if parts & 16 > 0 { typed(&mut app, "/"); press(&mut app, KeyCode::Char('/'), 0); }
         app.hint(&text, at(0));

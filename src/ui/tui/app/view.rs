@@ -66,7 +66,7 @@ impl App {
     }
 
     /// Returns the temporary hint, wrapped to the given number of columns.
-    fn said(&self, columns: u16) -> (Vec<String>, Style) {
+    fn hint_lines(&self, columns: u16) -> (Vec<String>, Style) {
         let (text, style) = match (&self.armed, &self.hint) {
             (Some(_), _) => ("(esc again to stop)", theme::WARNING),
             (None, Some((text, _))) => (text.as_str(), theme::DIM),
@@ -77,7 +77,7 @@ impl App {
 
     /// Draws the current wait in the space left by the hint.
     fn draw_wait(&self, area: Rect, buf: &mut Buffer) {
-        let (lines, style) = self.said(area.width);
+        let (lines, style) = self.hint_lines(area.width);
         let widest = lines.iter().map(|line| line.width()).max().unwrap_or(0);
         let columns = area.width.min(u16::try_from(widest).unwrap_or(u16::MAX));
         if let (Some(wait), None, ..2) = (&self.wait, &self.dialog, lines.len()) {
@@ -157,11 +157,11 @@ impl App {
         let wanted = dialog.map_or(0, |dialog| dialog.height(area.width));
         let input = take(wanted_input.max(u16::from(wanted == 0)));
         let asked = take(wanted.min(most.saturating_sub(input)));
-        let said = u16::try_from(self.said(area.width).0.len()).unwrap_or(u16::MAX);
+        let height = u16::try_from(self.hint_lines(area.width).0.len()).unwrap_or(u16::MAX);
         let wait = take(match &self.wait {
             _ if is_asked_low => 0,
-            Some(_) if !is_low => said.max(2),
-            _ => said.max(1),
+            Some(_) if !is_low => height.max(2),
+            _ => height.max(1),
         });
         let queue = take(u16::try_from(self.queue.len().min(QUEUED)).unwrap_or_default());
         let todos = match sidebar_width {

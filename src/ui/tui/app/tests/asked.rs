@@ -14,7 +14,7 @@ fn escape_closes_then_warns_then_stops() {
     // An open question is closed, and nothing is stopped.
     let mut app = at_work();
     let refused = answered_with(Answer::No, false);
-    app.tell(question(), at(12_900));
+    app.handle(question(), at(12_900));
     assert_eq!(
         press(&mut app, KeyCode::Esc, 13_000),
         std::slice::from_ref(&refused)
@@ -23,7 +23,7 @@ fn escape_closes_then_warns_then_stops() {
     // The second one stops the work, whatever has appeared since.
     assert_eq!(press(&mut app, KeyCode::Esc, 13_050), [ScreenEffect::Stop]);
     // A question that the agent asks before it has stopped is closed at once.
-    assert_eq!(app.tell(question(), at(13_060)), [refused]);
+    assert_eq!(app.handle(question(), at(13_060)), [refused]);
     assert_eq!(press(&mut app, KeyCode::Esc, 13_100), []);
     assert_eq!(press(&mut app, KeyCode::Char('x'), 13_200), []);
     assert_eq!(
@@ -33,11 +33,11 @@ fn escape_closes_then_warns_then_stops() {
     );
     // When nothing is running, there is nothing to stop.
     app.queue.clear();
-    app.tell(ToScreen::Settled, at(14_000));
+    app.handle(ToScreen::Settled, at(14_000));
     for now in [14_100, 14_200, 14_300] {
         assert_eq!(press(&mut app, KeyCode::Esc, now), []);
     }
-    app.tell(
+    app.handle(
         ToScreen::Choose(Menu {
             title: "Which?".to_owned(),
             items: vec![("a".to_owned(), String::new())],
@@ -54,7 +54,7 @@ fn escape_closes_then_warns_then_stops() {
 fn what_is_typed_while_a_question_stands_there_answers_nothing() {
     for text in ["cat\r", "a\r", "no", "yy", "echo ", "ea"] {
         let mut app = at_work();
-        app.tell(question(), at(5000));
+        app.handle(question(), at(5000));
         for (now, letter) in (6000..).step_by(190).zip(text.chars()) {
             let code = match letter {
                 '\r' => KeyCode::Enter,
@@ -75,7 +75,7 @@ fn what_is_typed_while_a_question_stands_there_answers_nothing() {
     // This holds however slowly the text is typed.
     for text in ["maybe", "cyan", "is it a way"] {
         let mut app = at_work();
-        app.tell(question(), at(5000));
+        app.handle(question(), at(5000));
         for (now, letter) in (6000..).step_by(500).zip(text.chars()) {
             assert_eq!(press_alone(&mut app, letter, now), [], "{text}");
         }
@@ -91,27 +91,27 @@ fn what_is_typed_while_a_question_stands_there_answers_nothing() {
     }
     // The wait ends at that time, but a key that comes later still counts as following.
     let mut app = at_work();
-    app.tell(question(), at(5000));
+    app.handle(question(), at(5000));
     press(&mut app, KeyCode::Char('y'), 6000);
     assert_eq!(app.next_tick(at(6100)), Some(at(100)));
     assert_eq!(press(&mut app, KeyCode::Char('e'), 6201), []);
     assert_eq!(app.unfollowed(at(9000)), []);
     // A letter answers only the question at which it was pressed.
     press(&mut app, KeyCode::Char('y'), 9000);
-    app.tell(question(), at(9001));
+    app.handle(question(), at(9001));
     assert_eq!(app.unfollowed(at(9999)), []);
 }
 
 #[test]
 fn control_c_at_a_question_stops() {
     let mut app = at_work();
-    app.tell(question(), at(0));
+    app.handle(question(), at(0));
     let stopped = [ScreenEffect::Stop, answered_with(Answer::No, false)];
     assert_eq!(control(&mut app, 'c'), stopped);
     assert!(shown(&mut app, 60, 24).contains("Stopping..."));
     // A draft is cleared first, and Up brings it back.
     let mut app = at_work();
-    app.tell(question(), at(0));
+    app.handle(question(), at(0));
     for (now, letter) in (0..).step_by(10).zip("maybe".chars()) {
         press(&mut app, KeyCode::Char(letter), now);
     }
@@ -137,7 +137,7 @@ fn control_c_clears_then_stops_then_leaves() {
     app.composer.clear();
     assert_eq!(control(&mut app, 'c'), [ScreenEffect::Stop]);
     app.queue.clear();
-    app.tell(ToScreen::Settled, at(0));
+    app.handle(ToScreen::Settled, at(0));
     let leave = [ScreenEffect::Send(FromScreen::Leave)];
     assert_eq!(control(&mut app, 'c'), []);
     assert!(shown(&mut app, 60, 24).contains("ctrl+c again to quit"));
@@ -159,17 +159,17 @@ fn a_stop_is_reported_until_it_is_done() {
     let mut app = at_work();
     control(&mut app, 'c');
     assert!(shown(&mut app, 60, 24).contains("Stopping..."));
-    app.tell(ToScreen::Settled, at(0));
+    app.handle(ToScreen::Settled, at(0));
     assert!(!shown(&mut app, 60, 24).contains("Stopping..."));
-    app.tell(ToScreen::Copy("x".to_owned()), at(0));
-    app.tell(ToScreen::Settled, at(0));
+    app.handle(ToScreen::Copy("x".to_owned()), at(0));
+    app.handle(ToScreen::Settled, at(0));
     assert!(shown(&mut app, 60, 24).contains("Copied"));
 }
 
 #[test]
 fn a_paste_answers_no_question_and_is_not_lost() {
     let mut app = app();
-    app.tell(question(), at(0));
+    app.handle(question(), at(0));
     app.paste("yes\ny");
     assert_eq!(press(&mut app, KeyCode::Esc, 9000).len(), 1);
     assert!(shown(&mut app, 40, 12).contains("> yes"));
@@ -181,7 +181,7 @@ fn what_is_asked_for_is_typed_in_the_input_and_the_draft_comes_back() {
     app.typed_ahead("my draft");
     let is_secret = true;
     let prompt = "API key".to_owned();
-    app.tell(ToScreen::Type { prompt, is_secret }, at(0));
+    app.handle(ToScreen::Type { prompt, is_secret }, at(0));
     // Text typed before the question appeared.
     app.typed_ahead(" here");
     assert_eq!(press(&mut app, KeyCode::Enter, 0), []);
@@ -204,7 +204,7 @@ fn what_is_asked_for_is_typed_in_the_input_and_the_draft_comes_back() {
     press(&mut app, KeyCode::Up, 0);
     assert_eq!(app.composer.text(), "", "a key is no entry of the history");
     let prompt = "Name".to_owned();
-    app.tell(
+    app.handle(
         ToScreen::Type {
             prompt,
             is_secret: false,
@@ -221,7 +221,7 @@ fn what_is_asked_for_is_typed_in_the_input_and_the_draft_comes_back() {
 #[test]
 fn what_to_do_instead_is_typed_in_the_input() {
     let mut app = at_work();
-    app.tell(question(), at(0));
+    app.handle(question(), at(0));
     assert_eq!(press_alone(&mut app, 'e', 1000), []);
     assert!(shown(&mut app, 60, 24).contains("Enter sends it"));
     let instead = Answer::Instead("only list it".to_owned());
@@ -231,7 +231,7 @@ fn what_to_do_instead_is_typed_in_the_input() {
     );
     assert!(app.composer.is_empty());
     // Escape goes back to the question.
-    app.tell(question(), at(2000));
+    app.handle(question(), at(2000));
     press_alone(&mut app, 'e', 3000);
     assert_eq!(press(&mut app, KeyCode::Esc, 4000), []);
     assert!(shown(&mut app, 60, 24).contains("y yes"));

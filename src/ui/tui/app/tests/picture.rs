@@ -61,12 +61,12 @@ fn asked() -> App {
         window: 1_000_000,
         ..Status::default()
     };
-    app.tell(ToScreen::Status(status), at(0));
+    app.handle(ToScreen::Status(status), at(0));
     typed(
         &mut app,
         "Make slug() tidier: no two hyphens in a row, and none at either end.",
     );
-    let mut tell = |event| app.tell(ToScreen::Event(event), at(0));
+    let mut tell = |event| app.handle(ToScreen::Event(event), at(0));
     let ran = [
         vec![
             ("read_file", "slug.sh", "4 lines"),
@@ -106,7 +106,7 @@ fn asked() -> App {
         ..Question::default()
     };
     let preview = Some(DIFFS[1].to_owned());
-    app.tell(ToScreen::Ask { question, preview }, at(0));
+    app.handle(ToScreen::Ask { question, preview }, at(0));
     app
 }
 

@@ -101,7 +101,7 @@ proptest! {
                 Move::Bytes(bytes) => decoder.read(&bytes),
                 Move::Settle => decoder.settle(),
                 Move::Message(nth) => {
-                    app.tell(message(nth), at(now));
+                    app.handle(message(nth), at(now));
                     Vec::new()
                 }
                 Move::Size(width, height) => {

@@ -93,7 +93,7 @@ fn the_screen_at_the_usual_sizes() {
 #[test]
 fn the_screen_with_a_question_and_with_nothing() {
     let mut asked = at_work();
-    asked.tell(question(), at(5000));
+    asked.handle(question(), at(5000));
     insta::assert_snapshot!(shown(&mut asked, 60, 24), @r"
     > Fix the parser
 
@@ -148,7 +148,7 @@ fn the_least_screen_shows_what_is_asked() {
         ..Question::default()
     };
     let preview = Some("+a\n+b\n+c\n".to_owned());
-    app.tell(ToScreen::Ask { question, preview }, at(5000));
+    app.handle(ToScreen::Ask { question, preview }, at(5000));
     insta::assert_snapshot!(low(&mut app), @r"
     ┌ write_file ──────────────────────────┐
     │src/lexer.rs                          │
@@ -169,7 +169,7 @@ fn the_least_screen_shows_what_is_asked() {
         items: ["one", "two", "three"].map(item).into(),
         at: 2,
     };
-    app.tell(ToScreen::Choose(menu), at(6000));
+    app.handle(ToScreen::Choose(menu), at(6000));
     insta::assert_snapshot!(low(&mut app), @r"
     ┌ Which? ──────────────────────────────┐
     │type to filter                        │
@@ -193,14 +193,14 @@ fn what_waits_when_the_user_stops_is_sent_when_they_say_so() {
     assert_eq!(press(&mut app, KeyCode::Enter, 0), []);
     press(&mut app, KeyCode::Esc, 1000);
     assert_eq!(press(&mut app, KeyCode::Esc, 1100), [ScreenEffect::Stop]);
-    assert_eq!(app.tell(ToScreen::Settled, at(1200)), []);
+    assert_eq!(app.handle(ToScreen::Settled, at(1200)), []);
     let screen = shown(&mut app, 60, 24);
     assert!(
         screen.contains("waits: second (Enter sends it, Up takes it back)"),
         "{screen}"
     );
     assert_eq!(press(&mut app, KeyCode::Enter, 2000), [line("second")]);
-    assert_eq!(app.tell(ToScreen::Settled, at(3000)), [line("third")]);
+    assert_eq!(app.handle(ToScreen::Settled, at(3000)), [line("third")]);
 }
 
 #[test]
@@ -210,9 +210,9 @@ fn what_is_sent_after_a_stop_goes_behind_what_waits() {
         typed(&mut app, text);
     }
     control(&mut app, 'c');
-    assert_eq!(app.tell(ToScreen::Settled, at(0)), []);
+    assert_eq!(app.handle(ToScreen::Settled, at(0)), []);
     assert_eq!(typed(&mut app, "third"), [line("second")]);
-    assert_eq!(app.tell(ToScreen::Settled, at(0)), [line("third")]);
+    assert_eq!(app.handle(ToScreen::Settled, at(0)), [line("third")]);
 }
 
 #[test]
@@ -221,7 +221,7 @@ fn what_is_sent_after_a_stop_is_sent_though_the_agent_was_still_ending() {
     typed(&mut app, "first");
     control(&mut app, 'c');
     assert_eq!(typed(&mut app, "second"), []);
-    assert_eq!(app.tell(ToScreen::Settled, at(0)), [line("second")]);
+    assert_eq!(app.handle(ToScreen::Settled, at(0)), [line("second")]);
 }
 
 #[test]
@@ -251,14 +251,14 @@ fn while_the_engine_is_set_up_escape_stops_nothing() {
     // Submissions sent meanwhile are queued.
     assert_eq!(typed(&mut app, "first"), []);
     assert_eq!(press(&mut app, KeyCode::Esc, 300), []);
-    assert_eq!(app.tell(ToScreen::Settled, at(400)), [line("first")]);
+    assert_eq!(app.handle(ToScreen::Settled, at(400)), [line("first")]);
     press(&mut app, KeyCode::Esc, 500);
     assert_eq!(press(&mut app, KeyCode::Esc, 600), [ScreenEffect::Stop]);
     // The same holds during a new setup, even if the first one came earlier.
-    app.tell(ToScreen::Settled, at(700));
+    app.handle(ToScreen::Settled, at(700));
     typed(&mut app, "/login work");
     press(&mut app, KeyCode::Esc, 800);
-    app.tell(ToScreen::SettingUp, at(900));
+    app.handle(ToScreen::SettingUp, at(900));
     for now in [1000, 1100] {
         assert_eq!(press(&mut app, KeyCode::Esc, now), []);
     }
