@@ -109,7 +109,7 @@ pub trait Keeping {
 }
 
 /// The session in which a run's conversation is stored.
-pub struct KeptSession<'s, F: SessionForm = SessionFile> {
+pub struct StoredSession<'s, F: SessionForm = SessionFile> {
     /// The conversation, which grows as the agent works.
     pub session: RefCell<Session<F>>,
     /// The store that the session belongs to.
@@ -118,7 +118,7 @@ pub struct KeptSession<'s, F: SessionForm = SessionFile> {
     pub clock: &'s dyn Clock,
 }
 
-impl<F: SessionForm> KeptSession<'_, F> {
+impl<F: SessionForm> StoredSession<'_, F> {
     /// Changes the session and saves it.
     ///
     /// # Errors
@@ -143,7 +143,7 @@ impl<F: SessionForm> KeptSession<'_, F> {
     }
 }
 
-impl Keeping for KeptSession<'_> {
+impl Keeping for StoredSession<'_> {
     fn id(&self) -> String {
         self.session.borrow().id.to_string()
     }

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::agent_run::AgentSetup;
 use super::answers::{AnswerSource, recorded};
-use super::keeping::{Keeping, KeptSession, SessionChoice, tell_session};
+use super::keeping::{Keeping, SessionChoice, StoredSession, tell_session};
 use super::talk::slash;
 use super::{query, sessions};
 use crate::agent::permissions::{DenyPaths, Permissions};
@@ -110,7 +110,7 @@ pub struct Workspace<'c, F: SessionForm = SessionFile> {
     /// The models that the agents ask.
     pub models: Models<'c>,
     /// The session.
-    pub kept: KeptSession<'c, F>,
+    pub kept: StoredSession<'c, F>,
     /// The agent's processes, which end with the workspace.
     pub processes: RefCell<Processes<'c>>,
     /// Commands that the user lets an auditor run, each split into words.
@@ -133,7 +133,7 @@ impl<'c, F: SessionForm> Workspace<'c, F> {
     pub fn of(
         context: &'c Context<'c>,
         options: &AgentOptions,
-        mut kept: KeptSession<'c, F>,
+        mut kept: StoredSession<'c, F>,
         models: Models<'c>,
         limits: LimitsRecord,
         key_file: &Path,
@@ -168,7 +168,7 @@ impl<'c, F: SessionForm> Workspace<'c, F> {
     /// Returns the setup of a run on the session, for the command of this name.
     pub fn setup<'s>(&'s self, name: &'static str, answers: AnswerSource<'s>) -> AgentSetup<'s>
     where
-        KeptSession<'c, F>: Keeping,
+        StoredSession<'c, F>: Keeping,
     {
         AgentSetup {
             advice: Error::hint,
@@ -302,9 +302,9 @@ pub fn kept<'c>(
     options: &AgentOptions,
     (agent, home): (&'static AgentHome, &Path),
     days: u32,
-) -> Result<KeptSession<'c>, Error> {
+) -> Result<StoredSession<'c>, Error> {
     let store = sessions::store(context, agent, home, days);
-    Ok(KeptSession {
+    Ok(StoredSession {
         session: RefCell::new(open_session(context, &store, &options.session)?),
         store,
         clock: context.clock,

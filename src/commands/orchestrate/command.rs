@@ -263,15 +263,15 @@ impl Orchestration<'_, '_> {
             summary,
             status,
             is_finished: status.is_finished(),
-            start_branch_id: lineage.kept.start_branch_id.clone(),
+            start_branch_id: lineage.record.start_branch_id.clone(),
             latest_branch_id: latest.clone(),
             instructions: String::new(),
             publish_pantheon_branch_id: publish_report.as_ref().map(|_| latest),
             publish_report,
             publish_error,
-            iterations: lineage.kept.iterations,
+            iterations: lineage.record.iterations,
             log: self.run.with(|run| run.log.name().to_owned()),
-            branches: lineage.kept.branches.clone(),
+            branches: lineage.record.branches.clone(),
         };
         report.instructions = instructions(&report, &place.settings, &lineage);
         (report, result)
@@ -363,7 +363,7 @@ impl Orchestration<'_, '_> {
             }
             // The model has no other option left: starting another agent would end the work, too.
             Err(Objection::Words(_))
-                if specialists.lineage.borrow().kept.iterations >= MAX_REVIEWS =>
+                if specialists.lineage.borrow().record.iterations >= MAX_REVIEWS =>
             {
                 let reviews = MAX_REVIEWS;
                 Err(Objection::Over(AgentError::IterationLimit(reviews)))
@@ -423,13 +423,13 @@ impl Orchestration<'_, '_> {
 
 /// The limit that work has hit if it is being published although no review has passed it.
 fn limit_hit(lineage: &BranchTracker) -> Option<AgentError> {
-    let kept = lineage.is_publishing().then_some(&lineage.kept)?;
-    if kept.iterations >= MAX_REVIEWS {
-        return Some(AgentError::IterationLimit(kept.iterations));
+    let record = lineage.is_publishing().then_some(&lineage.record)?;
+    if record.iterations >= MAX_REVIEWS {
+        return Some(AgentError::IterationLimit(record.iterations));
     }
-    let late = kept.branches.iter().nth_back(1)?;
+    let late = record.branches.iter().nth_back(1)?;
     let agent = Specialist::named(&late.agent)?.name();
-    (late.id != kept.latest_branch_id).then(|| AgentError::BranchTimeout {
+    (late.id != record.latest_branch_id).then(|| AgentError::BranchTimeout {
         branch: late.id.clone(),
         agent,
         waited: late.seconds.0,
@@ -448,10 +448,10 @@ fn take_up(specialists: &Specialists<'_>) -> Result<Value, Error> {
         Err(ToolError::Failed(failure)) => Some(json!({"error": failure.to_string()})),
         Err(ToolError::Fatal(error)) => return Err(error.into()),
     };
-    let kept = &specialists.lineage.borrow().kept;
-    let (reviews, latest) = (kept.iterations, &kept.latest_branch_id);
+    let record = &specialists.lineage.borrow().record;
+    let (reviews, latest) = (record.iterations, &record.latest_branch_id);
     Ok(
-        json!({"reviews": reviews, "branches": kept.branches, "last_run": last, "latest_branch_id": latest}),
+        json!({"reviews": reviews, "branches": record.branches, "last_run": last, "latest_branch_id": latest}),
     )
 }
 
@@ -463,7 +463,7 @@ impl Watcher for Orchestration<'_, '_> {
     /// Saves the branches in the run's folder, so that even a killed run has a record of them.
     fn changed(&self, lineage: &BranchTracker) -> Result<(), AgentError> {
         self.exchanges.check()?;
-        let logged = self.run.with(|run| run.log.json(LINEAGE, &lineage.kept));
+        let logged = self.run.with(|run| run.log.json(LINEAGE, &lineage.record));
         Ok(logged.map_err(Error::from)?)
     }
 
@@ -524,7 +524,7 @@ mod tests {
             timeout.starts_with("`codex` has not ended within"),
             "{timeout}"
         );
-        lineage.kept.iterations = MAX_REVIEWS;
+        lineage.record.iterations = MAX_REVIEWS;
         let limit = limit_hit(&lineage);
         assert!(matches!(
             limit,

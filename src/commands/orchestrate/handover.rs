@@ -67,7 +67,7 @@ pub fn instructions(
     told.extend(lineage.working().map(|branch| {
             format!("On Pantheon branch `{branch}` an agent may still be at work: look at it before you go on.")
         }));
-    let starting = lineage.kept.starting.iter();
+    let starting = lineage.record.starting.iter();
     told.extend(starting.map(|agent| format!("{} before you go on.", unknown_branch(agent))));
     let resumes = matches!(
         status,
@@ -144,7 +144,7 @@ mod tests {
             summary: String::new(),
             status,
             is_finished: status.is_finished(),
-            start_branch_id: lineage.kept.start_branch_id.clone(),
+            start_branch_id: lineage.record.start_branch_id.clone(),
             latest_branch_id: lineage.latest().to_owned(),
             instructions: String::new(),
             publish_report: is_published.then(String::new),

@@ -18,7 +18,7 @@ const SHOWN: usize = 80;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct BranchTracker {
     /// The branches, in the form in which they are saved.
-    pub kept: Lineage,
+    pub record: Lineage,
     /// Branches that are no longer waited for, although their agents are not known to have ended.
     left: Vec<String>,
 }
@@ -27,7 +27,7 @@ impl BranchTracker {
     /// Creates a tracker for work that begins at this branch.
     pub fn new(start: &str) -> Self {
         Self {
-            kept: Lineage {
+            record: Lineage {
                 start_branch_id: start.to_owned(),
                 latest_branch_id: start.to_owned(),
                 ..Lineage::default()
@@ -37,40 +37,40 @@ impl BranchTracker {
     }
 
     /// Creates a tracker for work that an earlier run has begun.
-    pub fn resumed(kept: Lineage) -> Self {
+    pub fn resumed(record: Lineage) -> Self {
         Self {
-            kept,
+            record,
             left: Vec::new(),
         }
     }
 
     /// The branch to clone next: the last one that succeeded, or the start branch.
     pub fn latest(&self) -> &str {
-        &self.kept.latest_branch_id
+        &self.record.latest_branch_id
     }
 
     /// The agent and the branch of the last run that succeeded.
     pub fn last_success(&self) -> Option<(Specialist, &str)> {
-        let mut records = self.kept.branches.iter();
+        let mut records = self.record.branches.iter();
         let record = records.find(|record| record.id == self.latest())?;
         Some((Specialist::named(&record.agent)?, &record.id))
     }
 
     /// The agent that is being waited for, and the record of its branch.
     pub fn waiting(&self) -> Option<(Specialist, &BranchRecord)> {
-        let last = self.kept.branches.last();
-        let last = last.filter(|last| self.kept.waiting_for.as_ref() == Some(&last.id))?;
+        let last = self.record.branches.last();
+        let last = last.filter(|last| self.record.waiting_for.as_ref() == Some(&last.id))?;
         Some((Specialist::named(&last.agent)?, last))
     }
 
     /// Returns `true` if the agent that is being waited for publishes the work.
     pub fn is_publishing(&self) -> bool {
-        self.kept.publishes && self.waiting().is_some()
+        self.record.publishes && self.waiting().is_some()
     }
 
     /// Returns `true` if an agent that publishes the work may have been started on a branch that is not known.
     pub fn may_be_publishing(&self) -> bool {
-        self.kept.publishes && self.kept.starting.is_some()
+        self.record.publishes && self.record.starting.is_some()
     }
 
     /// Checks that a branch may be cloned; a blank id means the one that may.
@@ -94,21 +94,21 @@ impl BranchTracker {
 
     /// Returns `true` if a branch belongs to this work.
     pub fn has(&self, branch: &str) -> bool {
-        let mut records = self.kept.branches.iter();
-        self.kept.start_branch_id == branch || records.any(|record| record.id == branch)
+        let mut records = self.record.branches.iter();
+        self.record.start_branch_id == branch || records.any(|record| record.id == branch)
     }
 
     /// Records that an agent is being started, which may publish the work.
     pub fn starting(&mut self, agent: Specialist, publishes: bool) {
-        self.kept.starting = Some(agent.name().to_owned());
-        self.kept.publishes = publishes;
+        self.record.starting = Some(agent.name().to_owned());
+        self.record.publishes = publishes;
     }
 
     /// Records that an agent was started on a new branch and is being waited for.
     pub fn started(&mut self, id: &str, parent: &str, agent: Specialist) {
         self.left
-            .extend(self.kept.waiting_for.replace(id.to_owned()));
-        self.kept.branches.push(BranchRecord {
+            .extend(self.record.waiting_for.replace(id.to_owned()));
+        self.record.branches.push(BranchRecord {
             id: id.to_owned(),
             parent: parent.to_owned(),
             agent: agent.name().to_owned(),
@@ -120,7 +120,7 @@ impl BranchTracker {
 
     /// Records the status of the current branch, and the time spent waiting for it.
     pub fn seen(&mut self, status: &str, waited: Duration) {
-        if let Some(record) = self.kept.branches.last_mut() {
+        if let Some(record) = self.record.branches.last_mut() {
             status.clone_into(&mut record.status);
             record.seconds = Seconds(waited);
         }
@@ -128,21 +128,21 @@ impl BranchTracker {
 
     /// Records that the current agent has succeeded or failed.
     pub fn ended(&mut self) {
-        self.kept.waiting_for = None;
+        self.record.waiting_for = None;
     }
 
     /// Records that the last agent started has succeeded, so that the work continues from its branch. If the agent is
     /// the reviewer, this counts as a review.
     pub fn succeeded(&mut self) {
-        if let Some(last) = self.kept.branches.last() {
-            self.kept.latest_branch_id.clone_from(&last.id);
-            self.kept.iterations += u32::from(last.agent == Specialist::Codex.name());
+        if let Some(last) = self.record.branches.last() {
+            self.record.latest_branch_id.clone_from(&last.id);
+            self.record.iterations += u32::from(last.agent == Specialist::Codex.name());
         }
     }
 
     /// Records the verdict of a review on this branch; returns `true` if it is new.
     pub fn reviewed(&mut self, branch: &str, verdict: ReviewVerdict) -> bool {
-        let mut records = self.kept.branches.iter_mut();
+        let mut records = self.record.branches.iter_mut();
         let reviewer = Specialist::Codex.name();
         let record = records.find(|record| record.id == branch && record.agent == reviewer);
         record.is_some_and(|record| record.verdict.replace(verdict) != Some(verdict))
@@ -150,7 +150,7 @@ impl BranchTracker {
 
     /// The branches whose agents may still be working, since they are not known to have ended.
     pub fn working(&self) -> impl Iterator<Item = &str> {
-        let branches = self.left.iter().chain(&self.kept.waiting_for);
+        let branches = self.left.iter().chain(&self.record.waiting_for);
         branches.map(|branch| &**branch)
     }
 }
@@ -172,25 +172,25 @@ mod tests {
         ] {
             let parent = tracker.latest().to_owned();
             tracker.started(id, &parent, agent);
-            assert_eq!(tracker.kept.waiting_for.as_deref(), Some(id));
+            assert_eq!(tracker.record.waiting_for.as_deref(), Some(id));
             tracker.seen("running", Duration::from_secs(3));
             tracker.ended();
             if succeeds {
                 tracker.succeeded();
             }
-            assert_eq!(tracker.kept.waiting_for, None);
+            assert_eq!(tracker.record.waiting_for, None);
             assert_eq!(
-                (tracker.latest(), tracker.kept.iterations),
+                (tracker.latest(), tracker.record.iterations),
                 (latest, reviews)
             );
         }
         assert_eq!(tracker.last_success(), Some((Codex, "b3")));
         assert_eq!(
-            (&*tracker.kept.start_branch_id, tracker.latest()),
+            (&*tracker.record.start_branch_id, tracker.latest()),
             ("b0", "b3")
         );
         tracker.started("b5", "b3", Codex);
-        let lineage = serde_json::to_value(&tracker.kept).unwrap();
+        let lineage = serde_json::to_value(&tracker.record).unwrap();
         let waiting = (&lineage["waiting_for"], &lineage["latest_branch_id"]);
         assert_eq!(waiting, (&"b5".into(), &"b3".into()));
         // It takes too long, so that the last completed work is published.
@@ -198,8 +198,8 @@ mod tests {
         assert!(tracker.working().eq(["b5", "b6"]));
         tracker.ended();
         assert!(tracker.working().eq(["b5"]));
-        assert_eq!(tracker.kept.waiting_for, None);
-        let last = &tracker.kept.branches[3];
+        assert_eq!(tracker.record.waiting_for, None);
+        let last = &tracker.record.branches[3];
         assert_eq!(
             serde_json::to_value(last).unwrap(),
             serde_json::json!({"id": "b4", "parent": "b3", "agent": "claude_code", "status": "running", "seconds": 3.0})
@@ -248,7 +248,7 @@ mod tests {
         ] {
             assert_eq!(tracker.reviewed(branch, verdict), is_news, "{branch}");
         }
-        let verdicts = tracker.kept.branches.iter().map(|record| record.verdict);
+        let verdicts = tracker.record.branches.iter().map(|record| record.verdict);
         assert!(verdicts.eq([None, Some(ReviewVerdict::Issues)]));
     }
 }

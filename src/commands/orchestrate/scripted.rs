@@ -146,11 +146,11 @@ impl Watcher for Scripted {
     }
 
     fn changed(&self, lineage: &BranchTracker) -> Result<(), AgentError> {
-        let kept = &lineage.kept;
-        let last = kept.branches.last().filter(|_| kept.waiting_for.is_some());
+        let past = &lineage.record;
+        let last = past.branches.last().filter(|_| past.waiting_for.is_some());
         let waiting = last
             .map(|record| format!("{} ({})", record.id, record.status))
-            .or(kept.starting.clone())
+            .or(past.starting.clone())
             .unwrap_or_else(|| "nothing".to_owned());
         let latest = lineage.latest();
         self.note(format!("changed: latest {latest}, waiting for {waiting}"));

@@ -125,8 +125,8 @@ impl Specialists<'_> {
         self.tell_change()?;
         let started = self.branches.start(agent, prompt, &parent, self.project);
         if !matches!(started, Err(ToolError::Fatal(_))) {
-            let kept = &mut self.lineage.borrow_mut().kept;
-            (kept.starting, kept.publishes) = (None, false);
+            let record = &mut self.lineage.borrow_mut().record;
+            (record.starting, record.publishes) = (None, false);
         }
         let id = started?;
         let began = self.clock.elapsed();
@@ -137,7 +137,7 @@ impl Specialists<'_> {
             return Err(failed("no_new_branch", message, MAY_BE_AT_WORK));
         }
         self.lineage.borrow_mut().started(&id, &parent, agent);
-        self.lineage.borrow_mut().kept.publishes = publishes;
+        self.lineage.borrow_mut().record.publishes = publishes;
         self.tell_change()?;
         self.told(self.wait_for(&id, agent, began, before.as_ref()))
     }
@@ -262,9 +262,9 @@ impl Specialists<'_> {
                 branch: id.to_owned(),
                 status: state.status.clone(),
                 waited,
-                review: (self.lineage.borrow().kept.iterations + 1).min(MAX_REVIEWS),
+                review: (self.lineage.borrow().record.iterations + 1).min(MAX_REVIEWS),
                 reviews: MAX_REVIEWS,
-                publishes: self.lineage.borrow().kept.publishes,
+                publishes: self.lineage.borrow().record.publishes,
                 total: self.clock.elapsed().saturating_sub(self.started),
             });
             delay = delay.min(longest);
@@ -362,7 +362,7 @@ mod tests {
             ]
         );
         let lineage = specialists.lineage.borrow();
-        assert_eq!(lineage.kept.branches[0].seconds.0, Duration::from_secs(6));
+        assert_eq!(lineage.record.branches[0].seconds.0, Duration::from_secs(6));
     }
 
     #[test]
@@ -388,8 +388,11 @@ mod tests {
                 other => panic!("{other:?}"),
             }
             let lineage = specialists.lineage.borrow();
-            assert_eq!((lineage.latest(), &lineage.kept.waiting_for), ("b0", &None));
-            assert_eq!(lineage.kept.branches[0].status, "failed");
+            assert_eq!(
+                (lineage.latest(), &lineage.record.waiting_for),
+                ("b0", &None)
+            );
+            assert_eq!(lineage.record.branches[0].status, "failed");
         }
     }
 
@@ -408,7 +411,7 @@ mod tests {
         let specialists = script.specialists();
         let done = specialists.execute(Codex, "review", "");
         assert!(matches!(done, Err(ToolError::Failed(failure)) if failure.code == "no_new_branch"));
-        assert!(specialists.lineage.borrow().kept.branches.is_empty());
+        assert!(specialists.lineage.borrow().record.branches.is_empty());
     }
 
     #[test]
@@ -429,7 +432,7 @@ mod tests {
             other => panic!("{other:?}"),
         }
         let lineage = specialists.lineage.borrow();
-        assert_eq!(lineage.kept.waiting_for.as_deref(), Some("b1"));
+        assert_eq!(lineage.record.waiting_for.as_deref(), Some("b1"));
         assert_eq!(lineage.latest(), "b0");
         let log = script.log.take();
         let sleeps: Vec<_> = log
@@ -470,7 +473,7 @@ mod tests {
             Err(ToolError::Fatal(AgentError::Interrupted(_)))
         ));
         let lineage = specialists.lineage.borrow();
-        assert_eq!(lineage.kept.waiting_for.as_deref(), Some("b1"));
+        assert_eq!(lineage.record.waiting_for.as_deref(), Some("b1"));
     }
 
     #[test]
@@ -495,13 +498,13 @@ mod tests {
                 other => panic!("{other:?}"),
             }
             assert_eq!(
-                specialists.lineage.borrow().kept.waiting_for.as_deref(),
+                specialists.lineage.borrow().record.waiting_for.as_deref(),
                 Some(id)
             );
         }
         assert!(specialists.execute(ClaudeCode, "x", "").is_ok());
         let lineage = specialists.lineage.borrow();
-        assert_eq!(lineage.kept.waiting_for, None);
+        assert_eq!(lineage.record.waiting_for, None);
         assert!(lineage.working().eq(["b1", "b2"]));
     }
 

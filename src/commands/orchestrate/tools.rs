@@ -63,7 +63,7 @@ pub struct ExecuteAgent<'s, 'a>(pub &'s Specialists<'a>);
 
 impl Tool for ExecuteAgent<'_, '_> {
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
-        let reviews = self.0.lineage.borrow().kept.iterations;
+        let reviews = self.0.lineage.borrow().record.iterations;
         if reviews >= MAX_REVIEWS {
             return Err(AgentError::IterationLimit(reviews).into());
         }
@@ -226,7 +226,7 @@ mod tests {
                 "fatal: the iteration limit is reached: 8 reviews came back, and the work was not signed off"
             );
         }
-        assert_eq!(specialists.lineage.borrow().kept.branches.len(), 9);
+        assert_eq!(specialists.lineage.borrow().record.branches.len(), 9);
     }
 
     #[test]

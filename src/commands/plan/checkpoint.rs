@@ -3,7 +3,7 @@
 //! A document in the project needs none: it is in the tree, and discarded with it.
 
 use super::file::PlanFile;
-use super::place::KeptPlan;
+use super::place::OpenPlan;
 use super::session::Checkpoint;
 use crate::run::context::Context;
 use crate::run::not_ready::NotReady;
@@ -13,7 +13,7 @@ use crate::sys::error::Error;
 ///
 /// # Errors
 /// Fails if the document cannot be read or the session cannot be saved.
-pub fn save(kept: &KeptPlan<'_>, document: &PlanFile<'_>) -> Result<(), Error> {
+pub fn save(kept: &OpenPlan<'_>, document: &PlanFile<'_>) -> Result<(), Error> {
     let bytes = document.is_private.then(|| document.bytes()).transpose()?;
     kept.change_state(|state| {
         state.checkpoint = None;
@@ -31,7 +31,7 @@ pub fn save(kept: &KeptPlan<'_>, document: &PlanFile<'_>) -> Result<(), Error> {
 /// Fails if the document or the session cannot be written. The state then stays saved.
 pub fn roll_back(
     context: &Context<'_>,
-    kept: &KeptPlan<'_>,
+    kept: &OpenPlan<'_>,
     document: &PlanFile<'_>,
 ) -> Result<(), Error> {
     let Some(saved) = kept.state(|state| state.checkpoint.clone()) else {

@@ -10,7 +10,7 @@ use super::args::{PlanArgs, PlanCommand};
 use super::chat_log::ChatLog;
 use super::ends::{are_over, end_of};
 use super::file::PlanFile;
-use super::place::{KeptPlan, PlanPlace, keep_models, models, open_session, plan_file_of, table};
+use super::place::{OpenPlan, PlanPlace, keep_models, models, open_session, plan_file_of, table};
 use super::session::{PlanStage, PlanState, StepsEnd, WorkEnd};
 use super::stages::{BUILD_SCRIPT, PROTOCOL, Stages};
 use super::summary::note_unsummed;
@@ -125,7 +125,7 @@ fn in_session(
         let path = kept.session.borrow().document(context.project.root());
         checkpoint::roll_back(context, kept, &document_of(context, kept, &path))?;
     }
-    let is_over = |kept: &KeptPlan<'_>| {
+    let is_over = |kept: &OpenPlan<'_>| {
         let path = kept.session.borrow().document(context.project.root());
         let read = document_of(context, kept, &path).read();
         let is_open = |tasks: Vec<PlanTask>| tasks.iter().any(PlanTask::is_open);
@@ -187,7 +187,7 @@ fn advice(error: &Error) -> Option<String> {
 }
 
 /// The document of a session's plan.
-fn document_of<'p>(context: &'p Context<'_>, kept: &KeptPlan<'_>, path: &'p Path) -> PlanFile<'p> {
+fn document_of<'p>(context: &'p Context<'_>, kept: &OpenPlan<'_>, path: &'p Path) -> PlanFile<'p> {
     PlanFile {
         path,
         is_private: kept.state(|state| state.plan_file.is_none()),

@@ -15,7 +15,7 @@ use crate::agent::conversation::Conversation;
 use crate::agent::session::{SESSIONS, SessionForm as _, SessionState};
 use crate::commands::answers::recorded;
 use crate::commands::error::CommandError;
-use crate::commands::keeping::{Keeping, KeptSession, SessionChoice, tell_session};
+use crate::commands::keeping::{Keeping, SessionChoice, StoredSession, tell_session};
 use crate::commands::talk::question::permission;
 use crate::commands::workspace::{AgentOptions, Workspace, own_paths};
 use crate::model::{ModelSpec, ModelTable, Provider, Purpose, TaskType};
@@ -37,9 +37,9 @@ use crate::sys::interrupt::Interrupted;
 use crate::ui::input::User;
 
 /// The session in which a plan is worked on.
-pub type KeptPlan<'s> = KeptSession<'s, PlanSessionFile>;
+pub type OpenPlan<'s> = StoredSession<'s, PlanSessionFile>;
 
-impl KeptPlan<'_> {
+impl OpenPlan<'_> {
     /// Calls `look` with the state.
     pub fn state<T>(&self, look: impl FnOnce(&PlanState) -> T) -> T {
         look(&self.session.borrow().file.state)
@@ -59,7 +59,7 @@ impl KeptPlan<'_> {
     }
 }
 
-impl Keeping for KeptPlan<'_> {
+impl Keeping for OpenPlan<'_> {
     fn id(&self) -> String {
         self.session.borrow().id()
     }
@@ -255,7 +255,7 @@ impl<'c> PlanPlace<'c> {
         options: &AgentOptions,
         home: &Path,
         models: Models<'c>,
-        kept: KeptPlan<'c>,
+        kept: OpenPlan<'c>,
         read: Instructions,
     ) -> Result<Self, Error> {
         let root = context.project.root();
@@ -334,7 +334,7 @@ pub fn open_session<'c>(
     home: &Path,
     arguments: &PlanArgs,
     options: &AgentOptions,
-) -> Result<KeptPlan<'c>, Error> {
+) -> Result<OpenPlan<'c>, Error> {
     let choice = &options.session;
     let store = PlanSessionStore::at(&home::PLAN, home, context.redactor);
     let root = context.project.root();
@@ -368,7 +368,7 @@ pub fn open_session<'c>(
     };
     let session = found.map_or_else(create, Ok)?;
     tell_session(context, &session, resumed);
-    Ok(KeptPlan {
+    Ok(OpenPlan {
         session: RefCell::new(session),
         store,
         clock: context.clock,
