@@ -59,7 +59,7 @@ const LOOKS: [&str; 5] = [
 ];
 /// More than the number of calls of any kind in a run.
 const MANY: usize = 2_000;
-/// The number of tests that run at the same time, for the test machine.
+/// The number of threads that share the faults of a test: one per core of the test machine.
 const THREADS: usize = 2;
 
 const REPLY: &str =
