@@ -27,7 +27,7 @@ pub enum AgentError {
     #[error("gave up after {} in a row: `{tool}` failed last: {problem}", counted((*.tries).into(), "failure"))]
     #[diagnostic(
         code("tools-failed"),
-        help("read the last steps in the run's folder; `--resume` goes on with the session")
+        help("read the last steps in the run's folder; `--resume` continues the session")
     )]
     ToolsFailed {
         /// The number of failures, including the last.
@@ -48,7 +48,7 @@ pub enum AgentError {
     #[error("the loop limit is reached: {} to the model", counted((*.0).into(), "call"))]
     #[diagnostic(
         code("loop-limit"),
-        help("`--resume` goes on with the session; the setting `maxLoops` is the limit")
+        help("`--resume` continues the session; the setting `maxLoops` is the limit")
     )]
     LoopLimit(u32),
     /// The conversation is too long, and summarizing it would not shorten it.
@@ -85,14 +85,14 @@ pub enum AgentError {
     #[error("User rejected: {0}")]
     #[diagnostic(
         code("stopped"),
-        help("change the plan, or what is asked for; `--resume` goes on with the session")
+        help("change the plan, or what is asked for; `--resume` continues the session")
     )]
     Rejected(String),
     /// The build fails after a step of a plan.
     #[error("step {step} has failed: `build.sh` still fails: {status}")]
     #[diagnostic(
         code("build-failed"),
-        help("see the build's log, `{log}`; `--resume` goes on with the step")
+        help("see the build's log, `{log}`; `--resume` continues the step")
     )]
     GateFailed {
         /// The step's number.
@@ -143,7 +143,7 @@ pub enum AgentError {
     #[error("the work was not published: {0}")]
     #[diagnostic(
         code("publish-failed"),
-        help("have it fixed and reviewed first: `--resume` goes on with the run")
+        help("have it fixed and reviewed first: `--resume` continues the run")
     )]
     NotReviewed(String),
     /// An earlier run may have started the agent that publishes the work, on a branch that is not known.
@@ -159,11 +159,11 @@ pub enum AgentError {
     MayBePublished,
     /// The user has ended the work at a question.
     #[error("ended by `/exit`")]
-    #[diagnostic(code("stopped"), help("`--resume` goes on with the session"))]
+    #[diagnostic(code("stopped"), help("`--resume` continues the session"))]
     Left,
     /// The run was interrupted by a signal or at the user's request.
     #[error(transparent)]
-    #[diagnostic(forward(0), help("`--resume` goes on with the session"))]
+    #[diagnostic(forward(0), help("`--resume` continues the session"))]
     Interrupted(#[from] Interrupted),
     /// The next call may cost more than the remaining budget.
     #[error(transparent)]
@@ -214,10 +214,10 @@ fn shorter(larger: Option<&str>) -> String {
 fn more_money(over: &OverBudget) -> String {
     match over {
         OverBudget::Unpriced { table, .. } => format!(
-            "give the model that answers an entry with a `price` in `{table}`; `--resume` goes on with the session"
+            "give the model that answers an entry with a `price` in `{table}`; `--resume` continues the session"
         ),
         OverBudget::TooLittle { .. } => {
-            "raise `--max-cost`; `--resume` goes on with the session".to_owned()
+            "raise `--max-cost`; `--resume` continues the session".to_owned()
         }
     }
 }

@@ -33,7 +33,7 @@ use crate::ui::tui::{CommandHint, Connection, Menu, Status, Submission};
 /// A second Ctrl-C within this time ends the program.
 const AT_ONCE: Duration = Duration::from_secs(2);
 /// The hint for a user who has stopped the work.
-const INSTEAD: &str = "say what is to be done instead; Ctrl-C again ends";
+const INSTEAD: &str = "say what to do instead; Ctrl-C again ends";
 
 /// The last request has failed, in a conversation from a pipe or one that the user left at a question.
 #[derive(Debug, thiserror::Error)]
@@ -50,7 +50,7 @@ impl Diagnostic for Unfinished {
 
     fn help(&self) -> Option<Box<dyn fmt::Display + '_>> {
         Some(Box::new(
-            "its error is above; `--resume` goes on with the session",
+            "its error is above; `--resume` continues the session",
         ))
     }
 }
@@ -515,8 +515,8 @@ pub fn say(context: &Context<'_>, user: &User, words: &str) {
 /// Fails if the conversation has failed.
 pub fn left(session: Option<String>, talked: Result<(), Failure>) -> Result<Outcome, Failure> {
     let said = session.map_or_else(
-        || "there is no session to go on with".to_owned(),
-        |id| format!("session {id}: `--resume` goes on with it"),
+        || "there is no session to resume".to_owned(),
+        |id| format!("session {id}: `--resume` continues it"),
     );
     match talked {
         Ok(()) => Ok(Outcome::said(said)),

@@ -87,7 +87,7 @@ pub enum RunError {
     #[diagnostic(code("/usage"), help("`code-commit log` lists the runs"))]
     NothingToResume(String),
     /// The run to resume has made several attempts.
-    #[error("`{0}` has made several attempts at once, which cannot be gone on with")]
+    #[error("`{0}` has made several attempts at once, which cannot be resumed")]
     #[diagnostic(
         code("/usage"),
         help("`--replay {0}` makes it again, without cost; or start a new run")

@@ -23,7 +23,7 @@ fn requests_come_from_a_pipe_and_its_end_ends_the_talk() {
     let id = chat.session()["id"].as_str().unwrap().to_owned();
     assert_eq!(
         run.stdout,
-        format!("session {id}: `--resume` goes on with it\n")
+        format!("session {id}: `--resume` continues it\n")
     );
     let run = run.says(&["Hello **there**.", "Again.", "log: logs/"]);
     assert!(!run.stderr.contains("\u{1b}["), "{}", run.stderr);
@@ -34,7 +34,7 @@ fn requests_come_from_a_pipe_and_its_end_ends_the_talk() {
     run.says(&["> see @notes.txt", "Again.", "More."]);
     assert!(said(&server.messages()[2]["messages"][0]).contains("hi"));
     let run = chat.typed(PLAIN, "").exits(0);
-    assert_eq!(run.stdout, "there is no session to go on with\n");
+    assert_eq!(run.stdout, "there is no session to resume\n");
     server.assert_clean();
 }
 
@@ -46,7 +46,7 @@ fn the_exit_code_is_that_of_the_last_request() {
         let run = chat.typed(PLAIN, "one\ntwo\n").exits(code);
         let told = "the last request was not completed";
         assert_eq!(run.stderr.contains(told), code != 0, "{}", run.stderr);
-        assert!(run.stdout.contains("`--resume` goes on with it"));
+        assert!(run.stdout.contains("`--resume` continues it"));
     }
 }
 
@@ -231,14 +231,14 @@ fn a_terminal_that_can_do_nothing_is_enough_and_ctrl_c_stops_the_work_alone() {
     gate.reached();
     for (seen, keys) in [
         ("", "\u{3}"),
-        ("say what is to be done instead", ""),
+        ("say what to do instead", ""),
         ("chat> ", "\u{4}"),
     ] {
         terminal.types(seen, keys);
     }
     let (shown, code) = terminal.end();
     assert_eq!(code, 0, "{shown}");
-    assert!(shown.contains("`--resume` goes on with it"), "{shown}");
+    assert!(shown.contains("`--resume` continues it"), "{shown}");
     assert!(!shown.contains("\u{1b}["), "{shown:?}");
     assert_eq!(chat.project.read("a.txt"), "one\n");
 }

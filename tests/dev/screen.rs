@@ -115,7 +115,7 @@ fn commands_are_completed_and_an_unknown_one_is_not_sent() {
     };
     screen
         .types("/re")
-        .shows("go on with another session")
+        .shows("resume another session")
         .types("\u{15}/zap-it now\r")
         .shows("there is no command `/zap-it`")
         .types("/model no-such\r")

@@ -476,13 +476,13 @@ fn a_session_without_a_request_is_not_saved() {
         ("/nope\n", "`/exit` ends"),
         (
             "/help\n",
-            "say what is to be done, in one line (`-p -` reads several)",
+            "describe the task in one line (`-p -` reads several)",
         ),
         ("/help\n", "\n  /exit              quit, as `/quit` does\n"),
         ("!ls\n", "`!` runs no command here"),
     ] {
         let run = agent.typed(&[], typed).exits(0).says(&[told]);
-        assert_eq!(run.stdout, "there is no session to go on with\n");
+        assert_eq!(run.stdout, "there is no session to resume\n");
     }
     agent.run(&["--resume", "-p", "x"]).exits(2);
 }

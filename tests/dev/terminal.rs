@@ -171,7 +171,7 @@ fn a_command_that_runs_shows_what_it_prints() {
         ("dev> ", "go\r"),
         ("Running echo under way", ""),
         ("  \u{1b}[2munder way", "\u{3}"),
-        ("say what is to be done instead", ""),
+        ("say what to do instead", ""),
         ("dev> ", "/exit\r"),
     ];
     in_terminal(&agent, 80, &[], typed);
@@ -190,7 +190,7 @@ fn the_first_interrupt_at_the_prompt_warns_and_the_second_ends() {
     };
     assert!(shown.contains("Ctrl-C again ends"), "{shown:?}");
     assert!(
-        shown.contains("`--resume` goes on with the session"),
+        shown.contains("`--resume` continues the session"),
         "{shown:?}"
     );
 }
@@ -261,14 +261,14 @@ fn an_interrupt_at_a_question_stops_the_request_and_the_next_one_ends() {
     let typed = &[
         ("dev> ", "go\r"),
         ("answer> ", "\u{3}"),
-        ("say what is to be done instead", ""),
+        ("say what to do instead", ""),
         ("dev> ", "\u{3}"),
     ];
     let Some(shown) = in_terminal(&agent, 80, &[], typed) else {
         return;
     };
     assert!(
-        shown.contains("`--resume` goes on with the session"),
+        shown.contains("`--resume` continues the session"),
         "{shown:?}"
     );
 }
@@ -285,7 +285,7 @@ fn a_slash_command_at_a_question_is_not_an_answer_and_an_exit_leaves() {
         "ended by `/exit`",
     ]);
     assert!(
-        run.stdout.contains("`--resume` goes on with it"),
+        run.stdout.contains("`--resume` continues it"),
         "{}",
         run.stdout
     );

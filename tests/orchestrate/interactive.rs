@@ -111,7 +111,7 @@ fn a_slash_command_is_neither_an_answer_nor_a_task() {
     let typed = "/nope\n/help\nAdd a flag.\n/undo it\nyes\n";
     orchestra.given(&[], typed).exits(0).says(&[
         "there is no command `/nope` here, only `/exit`, `/help`, `/model`, `/resume`; `/exit` ends",
-        "say what is to be done",
+        "describe the task in one line",
         "`/undo` takes no arguments",
     ]);
     let told = orchestra.sent(1).pop().unwrap()["content"].to_string();
@@ -130,14 +130,14 @@ fn the_commands_of_all_agents_have_an_answer_before_a_task_and_in_it() {
         "nothing in this project was changed: the agents work on branches of the server\n",
         "there is nothing to clear: each task is a run of its own",
         "there is nothing to compact yet",
-        "there is no earlier run to go on with",
+        "there is no earlier run to resume",
         "answer the agent; an empty line or Ctrl-D lets it go on by itself, `/exit` or Ctrl-C ends the run\n  \
            /cost              show tokens and dollars\n  /exit              quit, as `/quit` does\n  /help",
         "this run so far: 150 tokens, ",
         &format!("the last of them `{START}`"),
         &format!("`gpt-5-deployed` is asked until the task is done: `/exit` ends the run, and {resume} --model NAME`"),
-        &format!("a task is in progress: `/exit` ends the run, and {resume}` goes on with it later"),
-        &format!("this conversation is kept whole: `/exit` ends the run, and {resume}` goes on in a new one"),
+        &format!("a task is in progress: `/exit` ends the run, and {resume}` continues it later"),
+        &format!("this conversation is kept whole: `/exit` ends the run, and {resume}` continues in a new one"),
     ]);
     let told = orchestra.sent(1).pop().unwrap()["content"].to_string();
     assert!(told.contains("yes") && !told.contains("/cost"), "{told}");
@@ -286,7 +286,7 @@ fn the_screen_asks_and_shows_and_the_report_stands_behind_it() {
     };
     screen
         .shows("Ask for something")
-        .shows("What is to be done?")
+        .shows("What should be done?")
         .shows("● gpt-5-deployed")
         .types("Add a flag.\r")
         .shows("Which flag?")

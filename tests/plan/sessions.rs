@@ -352,7 +352,7 @@ fn a_session_in_which_nothing_was_asked_for_is_not_offered() {
     let (plan, _server) = PlanProject::scripted(&[""; 0]);
     for typed in ["", "/resume\n/clear\n/resume\n/exit\n"] {
         let run = plan.typed(&[], typed).exits(0);
-        assert_eq!(run.stdout, "there is no session to go on with\n");
+        assert_eq!(run.stdout, "there is no session to resume\n");
         assert!(!run.stderr.contains("Resume a session"), "{}", run.stderr);
     }
 }
@@ -368,7 +368,7 @@ fn a_request_that_is_under_way_is_not_compacted() {
         "`--resume` finishes it",
         "the last request was not completed",
     ]);
-    assert!(run.stdout.contains("`--resume` goes on with it"));
+    assert!(run.stdout.contains("`--resume` continues it"));
     assert_eq!(queries(&server), 2);
 }
 

@@ -119,13 +119,13 @@ pub(crate) fn hint_in_chat(error: &Error) -> Option<String> {
         Some(AgentError::Model(error)) => return Some(model_hint(error)),
         Some(AgentError::TooLong { .. }) => TOO_LONG,
         Some(AgentError::LoopLimit(_)) => {
-            "a request takes no more calls: `--resume` goes on with the session and another one"
+            "a request takes no more calls: `--resume` continues the session and another one"
         }
         Some(AgentError::NotCompressed { .. }) => {
             "the session is unchanged: `/clear` begins a new one"
         }
         Some(AgentError::OverBudget(OverBudget::Unpriced { .. })) => {
-            "give the model an entry with a `price` in `models.json` in `~/.agent`; `--resume` goes on with the session"
+            "give the model an entry with a `price` in `models.json` in `~/.agent`; `--resume` continues the session"
         }
         _ => return error.hint(),
     };

@@ -194,7 +194,7 @@ impl Talker for Developer<'_, '_> {
         self.place.change_session(self.context, &which)?;
         self.undone.clear();
         self.recap();
-        let unfinished = "this session was not finished: say what is to be done next";
+        let unfinished = "this session was not finished: say what to do next";
         let said = self.place.has_more_to_do().then_some(unfinished);
         Ok(said.unwrap_or_default().to_owned())
     }

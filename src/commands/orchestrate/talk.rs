@@ -20,7 +20,7 @@ use crate::sys::text::one_line;
 use crate::ui::tui::Submission;
 
 /// The first message on the screen, which shows no prompt.
-pub const GREETING: &str = "What is to be done? Two remote agents implement and review it. Enter sends, `/help` lists commands";
+pub const GREETING: &str = "What should be done? Two remote agents implement and review it. Enter sends, `/help` lists commands";
 
 /// The help at a question.
 pub const AT_QUESTION: Help<'_> = (
@@ -39,8 +39,9 @@ const TASK: usize = 60;
 impl Talker for OrchestratePlace<'_> {
     const PROMPT: &'static str = "task> ";
     const LEAVES_AT_ONCE: bool = true;
-    const INTRODUCTION: &'static str = "say what is to be done, in one line (`--task -` reads several); `/exit`, Ctrl-C or Ctrl-D ends";
-    const NO_SESSIONS: &'static str = "there is no earlier run to go on with";
+    const INTRODUCTION: &'static str =
+        "describe the task in one line (`--task -` reads several); `/exit`, Ctrl-C or Ctrl-D ends";
+    const NO_SESSIONS: &'static str = "there is no earlier run to resume";
 
     fn standing(&self) -> Standing {
         let spec = &self.models.first.spec;
@@ -126,12 +127,12 @@ pub fn in_task(command: Slash, (log, model, branch): (&str, &str, &str), spent: 
              with another model"
         ),
         Slash::Compact => format!(
-            "this conversation is kept whole: `/exit` ends the run, and {resume}` goes on in a new one, which is \
+            "this conversation is kept whole: `/exit` ends the run, and {resume}` continues in a new one, which is \
              told the branches and reviews alone"
         ),
-        Slash::Clear | Slash::Resume => format!(
-            "a task is in progress: `/exit` ends the run, and {resume}` goes on with it later"
-        ),
+        Slash::Clear | Slash::Resume => {
+            format!("a task is in progress: `/exit` ends the run, and {resume}` continues it later")
+        }
         _ => format!("{NO_CHANGES}, the last of them `{branch}`"),
     }
 }

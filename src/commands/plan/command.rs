@@ -438,7 +438,7 @@ impl Worker<'_> {
             stages.show_tasks()?;
             let path = self.place.document.display();
             return Ok(format!(
-                "the plan is made: read and edit `{path}`, then `code-commit plan --resume -p \"\"` goes on with it"
+                "the plan is made: read and edit `{path}`, then `code-commit plan --resume -p \"\"` continues it"
             ));
         }
         let executed = if stage() == PlanStage::Execution {

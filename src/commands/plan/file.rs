@@ -45,7 +45,7 @@ pub enum PlanFileError {
     #[error("`{}`: {source}", .path.display())]
     #[diagnostic(
         code("not-ready"),
-        help("fix the document, and `--resume` goes on with it")
+        help("fix the document, and `--resume` continues it")
     )]
     Unreadable {
         /// The file.

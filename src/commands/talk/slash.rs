@@ -42,7 +42,7 @@ slash_commands! {
     Mode "mode" "[NAME]" "switch to regular, auto-pilot or planning";
     Model "model" "[NAME]" "switch models";
     Permissions "permissions" "" "show what is allowed for good";
-    Resume "resume" "[NUMBER]" "go on with another session";
+    Resume "resume" "[NUMBER]" "resume another session";
     Transcript "transcript" "" "read all of it in $PAGER";
     Undo "undo" "" "take back what the last request changed";
 }
@@ -200,7 +200,7 @@ pub fn screen_help(hints: &[CommandHint], keys: &str) -> String {
 }
 
 /// The introduction of `/help` when the agent waits for a request.
-pub const AT_REQUEST: &str = "say what is to be done, in one line (`-p -` reads several); `/exit` or Ctrl-D ends; Ctrl-C stops what is being \
+pub const AT_REQUEST: &str = "describe the task in one line (`-p -` reads several); `/exit` or Ctrl-D ends; Ctrl-C stops what is being \
                               done, and ends where it is pressed twice";
 
 /// Returns the text of `/help` in line mode.
