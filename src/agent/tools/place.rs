@@ -356,13 +356,13 @@ fn missing(root: &Path, place: &ResolvedPath) -> String {
     let mut names = names_in(parent);
     names.sort_by_cached_key(|name| Reverse(likeness(&wanted, name)));
     let nearest: Vec<String> = names.iter().take(NAMED).map(|name| quoted(name)).collect();
-    let names = match nearest.join(", ") {
+    let listed = match nearest.join(", ") {
         none if none.is_empty() => "nothing".to_owned(),
-        names => names,
+        listed => listed,
     };
     let more = if names.len() > NAMED { " and more" } else { "" };
     format!(
-        "{shown} does not exist; {} holds {names}{more}",
+        "{shown} does not exist; {} holds {listed}{more}",
         directory.shown()
     )
 }
