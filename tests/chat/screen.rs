@@ -335,7 +335,11 @@ fn ctrl_c_clears_then_stops_then_ends() {
         .hides("half a line");
     screen.types("go\r");
     gate.reached();
-    screen.types(CTRL_C).shows("Agent stopped by user");
+    // Only where nothing is being stopped any more does Ctrl-C leave.
+    screen
+        .types(CTRL_C)
+        .shows("Agent stopped by user")
+        .hides("Stopping...");
     screen.types(CTRL_C).types(CTRL_C);
     let (shown, _) = screen.ends();
     assert!(shown.contains("code-commit chat --session"), "{shown}");

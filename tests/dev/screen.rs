@@ -56,7 +56,7 @@ fn the_steps_stay_in_the_transcript_at_60_and_120_columns() {
         let (shown, code) = screen.ends();
         assert_eq!(code, 0, "{shown}");
         assert!(
-            shown.contains("`--resume` goe") && shown.contains("bold"),
+            shown.contains("`--resume` con") && shown.contains("bold"),
             "{shown}"
         );
     }

@@ -206,7 +206,7 @@ fn work_is_published_where_a_review_has_passed_it() {
     let again = run(&broken, &["--resume", "-1"]);
     assert_ne!(again.code, 2, "{}", again.stderr);
     let refused = run(&broken, &["--publish-only", "-2"]).exits(1);
-    let refused = refused.says(&["does not say `VERDICT: CLEAN`", "`--resume` goes on"]);
+    let refused = refused.says(&["does not say `VERDICT: CLEAN`", "`--resume` continues"]);
     let told = format!("{}{}", refused.stderr, refused.stdout);
     for other in ["read_artifact", "by hand", "the report does not count"] {
         assert!(!told.contains(other), "{other}: {told}");
