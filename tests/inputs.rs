@@ -635,3 +635,18 @@ fn a_repair_shows_what_has_become_of_the_files_of_the_run() {
     let asked = server.requests()[2].user();
     assert!(asked.contains("--- FILE REMOVED b ---\n"), "{asked}");
 }
+
+#[test]
+fn a_credential_that_a_build_puts_into_a_file_of_the_run_is_not_sent() {
+    let token = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+    let build = format!("test -e ok && exit; echo {token} >> src/main.rs; exit 1");
+    for (flag, is_sent) in [("--quiet", false), ("--allow-secrets", true)] {
+        let server = ModelServer::gemini(&[REPLACES, "^^^ok\n^^^end\n"]);
+        let project = TestProject::new().with(&server).build(&build);
+        let run = project.run(&[flag]).exits(0);
+        run.says(&["2 written, 0 removed"]);
+        let asked = server.requests()[1].user();
+        assert_eq!(asked.contains(token), is_sent, "{asked}");
+        assert!(asked.contains("fn main() { reply() }\n"), "{asked}");
+    }
+}

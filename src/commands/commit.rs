@@ -10,7 +10,7 @@ use std::path::Path;
 
 use self::asking::Asking;
 use self::attempts::Attempts;
-use self::replacements::{Replacements, Work};
+use self::replacements::{Replacements, Work, shown};
 use self::search::CommitSearch;
 use super::cli::gate::GateMode;
 use super::cli::replies::{OnFailure, Strategy};
@@ -417,18 +417,14 @@ impl Commit<'_> {
             return Ok((step, None));
         };
         let format = models.model(&step).reply_format(&step);
-        replacements.adopt(tree, &changed);
-        // Replies with whole files are repeated as they were written, so no other file need be read.
+        let search = (!self.cli.allow_secrets).then_some(self.asking.context.redactor);
+        let files = replacements.current(tree, search);
+        // Whole files are repeated as they are, so that their states before the run need not be read.
         let is_read = self.asking.code.is_some() || format == ReplyFormat::Edits;
-        let mut present = if is_read {
-            replacements.present(tree)
-        } else {
-            replacements.written()
-        };
+        let mut present = shown(files, is_read.then_some(&*tree));
         let mut places = String::new();
         if let Some(code) = &mut self.asking.code {
             let root = self.asking.context.project.root();
-            let search = (!self.cli.allow_secrets).then_some(self.asking.context.redactor);
             present = code.look_again(present, changed, format, (root, search))?;
             tree.show(code.changed());
             places = code.places(&output, root);

@@ -10,6 +10,7 @@ use crate::run::present::PresentFile;
 use crate::run::resumption::PastApplied;
 use crate::run::search::{Files, files_of};
 use crate::run::tree::RunTree;
+use crate::secret::{Redactor, credentials};
 use crate::sys::files::{self, Links, MIB};
 
 /// Maximum size, in bytes, of a file whose state before the run is read for a repair.
@@ -26,6 +27,20 @@ pub struct Work<'c> {
 fn present(tree: &RunTree<'_>, path: &str) -> io::Result<Option<String>> {
     let text = tree.read(path)?;
     Ok(text.map(|text| String::from_utf8_lossy(&text).into_owned()))
+}
+
+/// Returns the files as they are shown to a repair. With `tree`, their states before the run are read, for regions.
+pub fn shown(files: Files, tree: Option<&RunTree<'_>>) -> Vec<PresentFile> {
+    let shown = files.into_iter().map(|(path, now)| {
+        let before = tree
+            .and_then(|tree| tree.first_kept(&path))
+            .and_then(|kept| {
+                let text = files::read(&kept.path, Links::Refused, LARGEST).ok()?;
+                String::from_utf8(text).ok()
+            });
+        PresentFile::of(path, before.as_deref(), now)
+    });
+    shown.collect()
 }
 
 /// The effect of the replies of this run.
@@ -55,34 +70,23 @@ impl Replacements {
         }
     }
 
-    /// Adopts what builds, or others, have made of these files since a reply wrote them.
-    pub fn adopt(&mut self, tree: &RunTree<'_>, changed: &[String]) {
-        for path in changed {
-            // What cannot be read counts as it was written.
-            if let (Some(known), Ok(now)) = (self.files.get_mut(path), present(tree, path)) {
+    /// Returns the files as builds, or others, have left them since a reply wrote them. `search` finds what may not be
+    /// sent.
+    pub fn current(&self, tree: &RunTree<'_>, search: Option<&Redactor>) -> Files {
+        let may_be_sent = |text: &str| {
+            search.is_none_or(|redactor| credentials::find("", text, redactor).is_empty())
+        };
+        let mut files = self.files.clone();
+        for (path, known) in &mut files {
+            // What cannot be read, or may not be sent, counts as it was written.
+            if let Ok(now) = present(tree, path)
+                && now != *known
+                && now.as_deref().is_none_or(may_be_sent)
+            {
                 *known = now;
             }
         }
-    }
-
-    /// Returns the files in their current state.
-    pub fn present(&self, tree: &RunTree<'_>) -> Vec<PresentFile> {
-        let files = self.files.keys().map(|path| {
-            let before = tree.first_kept(path).and_then(|kept| {
-                let text = files::read(&kept.path, Links::Refused, LARGEST).ok()?;
-                String::from_utf8(text).ok()
-            });
-            let now = present(tree, path).ok().flatten();
-            PresentFile::of(path.clone(), before.as_deref(), now)
-        });
-        files.collect()
-    }
-
-    /// Returns the files as the replies have written them.
-    pub fn written(&self) -> Vec<PresentFile> {
-        let files = self.files.clone().into_iter();
-        let present = files.map(|(path, text)| PresentFile::of(path, None, text));
-        present.collect()
+        files
     }
 
     pub fn files(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
