@@ -44,8 +44,8 @@ fn run(arguments: &[OsString], clock: SystemClock) -> Exit {
         },
         Err(message) if message.is_error => refuse(message, Exit::Usage, arguments, &clock),
         Err(message) => {
-            let columns = std::env::var("COLUMNS").ok();
-            say(&message.folded(columns.as_deref()), Exit::Done)
+            let environment: Environment = std::env::vars_os().collect();
+            say(&message.folded(environment.get("COLUMNS")), Exit::Done)
         }
     }
 }
