@@ -117,7 +117,7 @@ impl ModelTable {
         let mut table = Self::default();
         for (place, json) in [(Place::BuiltIn, BUILT_IN), (Place::Home, CHAT_MODELS)] {
             // A test checks that they contain no mistakes.
-            let _ = table.merge((place, None), json, NaiveDate::MIN);
+            let _ = table.merge(place, json, NaiveDate::MIN);
         }
         for spec in &mut table.models {
             spec.origin = Origin::BuiltIn;
@@ -137,13 +137,18 @@ impl ModelTable {
         let mut table = Self::built_in();
         for file in files {
             table.is_plans |= file.place == Place::Plan;
-            let from = (file.place, Some(file.path));
+            let known = table.models.clone();
             let merged =
-                positions::text(file.content).and_then(|json| table.merge(from, json, today));
+                positions::text(file.content).and_then(|json| table.merge(file.place, json, today));
             merged.map_err(|mistake| TableProblem {
                 file: file.path.to_owned(),
                 mistake,
             })?;
+            for spec in &mut table.models {
+                if !known.contains(spec) {
+                    spec.file = Some(file.path.to_owned());
+                }
+            }
         }
         // The specification's models and the user's own come first.
         table
@@ -166,17 +171,12 @@ impl ModelTable {
     }
 
     /// Merges the content of a file into the table; its entries and rules override earlier ones.
-    fn merge(
-        &mut self,
-        from: (Place, Option<&str>),
-        json: &str,
-        today: NaiveDate,
-    ) -> Result<(), Misplaced> {
+    fn merge(&mut self, place: Place, json: &str, today: NaiveDate) -> Result<(), Misplaced> {
         let at = Positions(json);
         let file: File<'_> = at.object(json)?;
         for (name, entry) in &file.models.0 {
             let read: ModelEntry = at.object(entry.get())?;
-            self.add(from, name, read, today)
+            self.add(place, name, read, today)
                 .map_err(|reason| at.problem(entry.get(), reason))?;
         }
         // A fallback may be defined after the entry that names it.
@@ -190,7 +190,7 @@ impl ModelTable {
         let read: Rules<'_> = at.object(rules.get())?;
         if let Some(rule) = read.default {
             self.defaults
-                .insert(from.0, self.rule(&at, rule.get(), true)?);
+                .insert(place, self.rule(&at, rule.get(), true)?);
         }
         let by_task = read.by_task_type.map_or("{}", RawValue::get);
         let (rules, unknown) = at.fields(by_task, TaskType::ALL.map(|(word, _)| word))?;
@@ -339,7 +339,7 @@ impl ModelTable {
 
     fn add(
         &mut self,
-        (place, file): (Place, Option<&str>),
+        place: Place,
         name: &str,
         entry: ModelEntry,
         today: NaiveDate,
@@ -375,10 +375,8 @@ impl ModelTable {
         };
         entry.write_to(&mut spec, place, today);
         check(&spec)?;
-        let is_same = known.is_some_and(|at| spec == self.models[at]);
-        spec.file = file.map(str::to_owned);
         match known {
-            Some(_) if is_same => {}
+            Some(at) if spec == self.models[at] => {}
             Some(at) => {
                 if built_in.is_some() {
                     spec.origin = Origin::Overridden;
