@@ -88,11 +88,9 @@ impl OrchestrationRecord {
         Lineage {
             start_branch_id: self.start_branch_id.clone(),
             latest_branch_id: self.latest_branch_id.clone(),
-            waiting_for: None,
-            starting: None,
-            publishes: false,
             iterations: self.iterations,
             branches: self.branches.clone(),
+            ..Lineage::default()
         }
     }
 }

@@ -285,10 +285,10 @@ impl Orchestration<'_, '_> {
         let begun = settings.begun.as_ref();
         if let Some(begun) = begun {
             let lineage = specialists.lineage.borrow().clone();
-            if begun.publish_only || lineage.is_publishing() {
+            if begun.publish_only || lineage.publishing().is_some() {
                 return self.check_passed(specialists);
             }
-            if lineage.may_be_publishing() {
+            if lineage.record.publishes && lineage.record.starting.is_some() {
                 return Err(AgentError::MayBePublished.into());
             }
         }
@@ -405,8 +405,7 @@ impl Orchestration<'_, '_> {
         };
         let prompt = publishing.prompt(&place.task, &place.settings.workspace_dir);
         let mut input = json!({"agent": Specialist::ClaudeCode.name(), "prompt": prompt});
-        let lineage = specialists.lineage.borrow().clone();
-        if let (true, Some((agent, at))) = (lineage.is_publishing(), lineage.waiting()) {
+        if let Some((agent, at)) = specialists.lineage.borrow().publishing() {
             input = json!({"agent": agent.name(), "branch_id": at.id});
         }
         let used = self
@@ -423,7 +422,7 @@ impl Orchestration<'_, '_> {
 
 /// The limit that work has hit if it is being published although no review has passed it.
 fn limit_hit(lineage: &BranchTracker) -> Option<AgentError> {
-    let record = lineage.is_publishing().then_some(&lineage.record)?;
+    let record = lineage.publishing().map(|_| &lineage.record)?;
     if record.iterations >= MAX_REVIEWS {
         return Some(AgentError::IterationLimit(record.iterations));
     }
@@ -439,14 +438,15 @@ fn limit_hit(lineage: &BranchTracker) -> Option<AgentError> {
 /// Waits for the agent that an earlier run has left at work, and continues from its branch; returns the description of
 /// that run for the model.
 fn take_up(specialists: &Specialists<'_>) -> Result<Value, Error> {
-    let last = match specialists.take_up() {
-        Ok(None) => None,
-        Ok(Some(FinishedBranch { id, response, .. })) => {
+    let waiting = specialists.lineage.borrow().waiting();
+    let last = match waiting.map(|waiting| specialists.take_up(waiting)) {
+        None => None,
+        Some(Ok(FinishedBranch { id, response, .. })) => {
             specialists.go_on_from_last()?;
             Some(json!({"branch_id": id, "response": response}))
         }
-        Err(ToolError::Failed(failure)) => Some(json!({"error": failure.to_string()})),
-        Err(ToolError::Fatal(error)) => return Err(error.into()),
+        Some(Err(ToolError::Failed(failure))) => Some(json!({"error": failure.to_string()})),
+        Some(Err(ToolError::Fatal(error))) => return Err(error.into()),
     };
     let record = &specialists.lineage.borrow().record;
     let (reviews, latest) = (record.iterations, &record.latest_branch_id);

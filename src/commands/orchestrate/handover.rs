@@ -73,7 +73,8 @@ pub fn instructions(
         status,
         OrchestrationStatus::Interrupted | OrchestrationStatus::Failed
     );
-    let is_publishing = lineage.is_publishing() && status == OrchestrationStatus::PublishFailed;
+    let is_publishing =
+        lineage.publishing().is_some() && status == OrchestrationStatus::PublishFailed;
     let is_waited_for = is_publishing || resumes && lineage.working().next().is_some();
     let further = match status {
         _ if is_publishing => Some(("wait for it", "--publish-only")),

@@ -57,20 +57,15 @@ impl BranchTracker {
     }
 
     /// The agent that is being waited for, and the record of its branch.
-    pub fn waiting(&self) -> Option<(Specialist, &BranchRecord)> {
+    pub fn waiting(&self) -> Option<(Specialist, BranchRecord)> {
         let last = self.record.branches.last();
         let last = last.filter(|last| self.record.waiting_for.as_ref() == Some(&last.id))?;
-        Some((Specialist::named(&last.agent)?, last))
+        Some((Specialist::named(&last.agent)?, last.clone()))
     }
 
-    /// Returns `true` if the agent that is being waited for publishes the work.
-    pub fn is_publishing(&self) -> bool {
-        self.record.publishes && self.waiting().is_some()
-    }
-
-    /// Returns `true` if an agent that publishes the work may have been started on a branch that is not known.
-    pub fn may_be_publishing(&self) -> bool {
-        self.record.publishes && self.record.starting.is_some()
+    /// The agent that is being waited for while it publishes the work, and the record of its branch.
+    pub fn publishing(&self) -> Option<(Specialist, BranchRecord)> {
+        self.waiting().filter(|_| self.record.publishes)
     }
 
     /// Checks that a branch may be cloned; a blank id means the one that may.

@@ -118,12 +118,11 @@ fn is_hash(value: &str) -> bool {
 /// else that ends the work, such as a signal.
 pub fn publish(specialists: &Specialists<'_>, prompt: &str) -> Result<ToolOutput, ToolError> {
     const AGENT: Specialist = Specialist::ClaudeCode;
-    let is_publishing = specialists.lineage.borrow().is_publishing();
-    let begun = is_publishing.then(|| specialists.take_up()).transpose();
-    let finished = begun.and_then(|begun| match begun.flatten() {
-        Some(finished) => Ok(finished),
+    let publishing = specialists.lineage.borrow().publishing();
+    let finished = match publishing {
+        Some(waiting) => specialists.take_up(waiting),
         None => specialists.run(AGENT, prompt, true),
-    });
+    };
     let FinishedBranch { id, response, .. } = match finished {
         Err(ToolError::Fatal(error @ AgentError::BranchTimeout { .. })) => {
             return Err(error.to_string().into());

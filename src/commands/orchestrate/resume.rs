@@ -72,11 +72,8 @@ pub fn begun(context: &Context<'_>, arguments: &OrchestrateArgs) -> Result<Optio
     let (task, settings, _) = recorded(&recording)?;
     let none = || RecordingProblem::NoOrchestration(folder.to_owned());
     let mut lineage: Lineage = json(folder, LINEAGE).ok_or_else(none)?;
-    if let (true, None, Some(last)) = (
-        is_killed && lineage.publishes,
-        &lineage.starting,
-        lineage.branches.last(),
-    ) {
+    let is_cut_off = is_killed && lineage.publishes && lineage.starting.is_none();
+    if let Some(last) = lineage.branches.last().filter(|_| is_cut_off) {
         // The report of the agent that publishes may be lost, so the agent is waited for again.
         lineage.latest_branch_id.clone_from(&last.parent);
         lineage.waiting_for = Some(last.id.clone());

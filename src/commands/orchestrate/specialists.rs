@@ -14,6 +14,7 @@ use super::pantheon::{MAY_BE_AT_WORK, Pantheon, ParentState, failed};
 use super::review::verdict_of;
 use crate::agent::tool::ToolError;
 use crate::agent::{AgentError, Unsaid};
+use crate::record::branches::BranchRecord;
 use crate::record::event::Event;
 use crate::record::orchestration::Polling;
 use crate::secret::Redactor;
@@ -142,22 +143,17 @@ impl Specialists<'_> {
         self.told(self.wait_for(&id, agent, began, before.as_ref()))
     }
 
-    /// Waits for the agent that an earlier run has left at work, if there is one. The work does not continue from its
-    /// branch.
+    /// Waits for the agent that an earlier run has left at work. The work does not continue from its branch.
     ///
     /// # Errors
     /// Same as [`run`](Self::run).
-    pub fn take_up(&self) -> Result<Option<FinishedBranch>, ToolError> {
-        let lineage = self.lineage.borrow();
-        let waiting = lineage.waiting();
-        let Some((agent, last)) = waiting.map(|(agent, last)| (agent, last.clone())) else {
-            return Ok(None);
-        };
-        drop(lineage);
+    pub fn take_up(
+        &self,
+        (agent, last): (Specialist, BranchRecord),
+    ) -> Result<FinishedBranch, ToolError> {
         let before = self.before(&last.parent)?;
         let began = self.clock.elapsed();
-        let finished = self.told(self.wait_for(&last.id, agent, began, before.as_ref()))?;
-        Ok(Some(finished))
+        self.told(self.wait_for(&last.id, agent, began, before.as_ref()))
     }
 
     /// Queries the state of a branch that is about to be cloned.
