@@ -8,11 +8,10 @@ pub(crate) mod question;
 pub(crate) mod slash;
 pub(crate) mod tally;
 
-use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
-use miette::Diagnostic;
+use miette::MietteDiagnostic;
 
 use self::menu::{chosen_model, chosen_session, table_menu};
 use self::slash::{Slash, SlashLine};
@@ -35,25 +34,10 @@ const AT_ONCE: Duration = Duration::from_secs(2);
 /// The hint for a user who has stopped the work.
 const INSTEAD: &str = "say what to do instead; Ctrl-C again ends";
 
-/// The last request has failed, in a conversation from a pipe or one that the user left at a question.
-#[derive(Debug, thiserror::Error)]
-#[error("the last request was not completed")]
-struct Unfinished {
-    /// The code of the request's error.
-    code: String,
-}
-
-impl Diagnostic for Unfinished {
-    fn code(&self) -> Option<Box<dyn fmt::Display + '_>> {
-        Some(Box::new(&self.code))
-    }
-
-    fn help(&self) -> Option<Box<dyn fmt::Display + '_>> {
-        Some(Box::new(
-            "its error is above; `--resume` continues the session",
-        ))
-    }
-}
+/// The message for a conversation whose last request has failed.
+const UNFINISHED: &str = "the last request was not completed";
+/// The hint for a conversation whose last request has failed.
+const IS_ABOVE: &str = "its error is above; `--resume` continues the session";
 
 /// An agent that a user can talk to.
 pub trait Talker {
@@ -160,11 +144,8 @@ pub trait Talker {
     /// # Errors
     /// Fails if the user interrupts it.
     fn models(&mut self, context: &Context<'_>) -> Result<Menu, Failure> {
-        Ok(table_menu(
-            context,
-            self.own_model(),
-            &self.standing().model,
-        ))
+        let own = self.own_model();
+        Ok(table_menu(context, own, &self.standing().model))
     }
 
     /// Switches to the model of this name.
@@ -247,7 +228,7 @@ pub struct Talk<'t> {
     /// True if the user has left by `/exit`, also at a question.
     pub has_left: bool,
     /// The failure of the last request, if the exit code reports it.
-    unfinished: Option<Unfinished>,
+    unfinished: Option<MietteDiagnostic>,
 }
 
 impl<'t> Talk<'t> {
@@ -348,9 +329,9 @@ impl<'t> Talk<'t> {
         let is_reported = self.has_left || !self.user.borrow().is_person();
         let failure = done.as_ref().err().filter(|_| is_reported);
         self.unfinished = failure.map(|failure| {
+            let unfinished = MietteDiagnostic::new(UNFINISHED).with_help(IS_ABOVE);
             let code = failure.error.code().map(|code| code.to_string());
-            let code = code.unwrap_or_default();
-            Unfinished { code }
+            unfinished.with_code(code.unwrap_or_default())
         });
         if agent.ended(self, done)? {
             self.stopped = Some(self.context.clock.elapsed());
@@ -520,7 +501,7 @@ pub fn left(session: Option<String>, talked: Result<(), Failure>) -> Result<Outc
     );
     match talked {
         Ok(()) => Ok(Outcome::said(said)),
-        Err(failure) if failure.error.is::<Unfinished>() => Err(Failure {
+        Err(failure) if failure.error.is::<MietteDiagnostic>() => Err(Failure {
             text: Some(said),
             ..failure
         }),
