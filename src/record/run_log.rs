@@ -11,6 +11,7 @@ use std::io::{self, BufWriter, Write};
 use std::iter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Scope, ScopedJoinHandle};
 
 use chrono::{DateTime, FixedOffset};
@@ -99,7 +100,6 @@ impl<'r> RunLog<'r> {
     /// Fails if the file cannot be written.
     pub fn query(&self, step: &StepId, prompt: &impl Display) -> Result<(), LogError> {
         self.write(step, Artifact::Query, |out| write!(out, "{prompt}"))
-            .map(drop)
     }
 
     /// Logs the vendor's answer as it arrived.
@@ -108,17 +108,22 @@ impl<'r> RunLog<'r> {
     /// Fails if the file cannot be written.
     pub fn answer(&self, step: &StepId, json: &[u8]) -> Result<(), LogError> {
         self.write(step, Artifact::ResponseJson, |out| out.write_all(json))
-            .map(drop)
     }
 
-    /// Logs the reply's text. Returns whether a secret in it was redacted.
+    /// Logs the reply's text. Sets `is_redacted` if a secret in it was redacted.
     ///
     /// # Errors
     /// Fails if the file cannot be written.
-    pub fn reply(&self, step: &StepId, text: &str) -> Result<bool, LogError> {
-        self.write(step, Artifact::ResponseText, |out| {
-            out.write_all(text.as_bytes())
-        })
+    pub fn reply(
+        &self,
+        step: &StepId,
+        text: &str,
+        is_redacted: &AtomicBool,
+    ) -> Result<(), LogError> {
+        let name = run_files::name(step, Artifact::ResponseText);
+        let found = self.write_to(&name, create, |out| out.write_all(text.as_bytes()))?;
+        is_redacted.fetch_or(found, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Logs an error in place of the reply.
@@ -135,7 +140,6 @@ impl<'r> RunLog<'r> {
         self.write(step, Artifact::ResponseText, |out| {
             write!(out, "{error_line}{error}\nhint: {hint}\n")
         })
-        .map(drop)
     }
 
     /// Logs data of `bytes` bytes: immediately if it is short, otherwise on another thread.
@@ -331,16 +335,17 @@ impl<'r> RunLog<'r> {
         self.replace(IGNORE_FILE, |out| out.write_all(IGNORE_ALL))
     }
 
-    /// Writes a file of a step. Returns whether a secret was redacted.
     fn write(
         &self,
         step: &StepId,
         artifact: Artifact,
         content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-    ) -> Result<bool, LogError> {
+    ) -> Result<(), LogError> {
         self.write_to(&run_files::name(step, artifact), create, content)
+            .map(drop)
     }
 
+    /// Writes a file. Returns whether a secret was redacted.
     fn write_to(
         &self,
         name: &str,

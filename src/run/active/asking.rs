@@ -332,7 +332,7 @@ impl Run<'_> {
         let (log, step) = (&self.log, &request.step);
         // Shared so that it can be freed once both users are done with it: it may be large.
         let answer = Arc::new(answer);
-        let lacks_secret = AtomicBool::new(false);
+        let is_redacted = &AtomicBool::new(false);
         thread::scope(|scope| {
             let logged = Arc::clone(&answer);
             let write = move |log: &RunLog<'_>| log.answer(step, &logged);
@@ -346,16 +346,11 @@ impl Run<'_> {
             let read = match reply {
                 Ok(mut reply) => {
                     let text = Arc::clone(&reply.text);
-                    let lacks_secret = &lacks_secret;
-                    let write = move |log: &RunLog<'_>| {
-                        let found = log.reply(step, &text)?;
-                        lacks_secret.store(found, Ordering::Relaxed);
-                        Ok(())
-                    };
+                    let write = move |log: &RunLog<'_>| log.reply(step, &text, is_redacted);
                     let logging = log.in_background(scope, reply.text.len(), write)?;
                     let examined = examine(&reply);
                     logging.map_or(Ok(()), joined)?;
-                    reply.is_redacted |= lacks_secret.load(Ordering::Relaxed);
+                    reply.is_redacted |= is_redacted.load(Ordering::Relaxed);
                     Ok((reply, examined))
                 }
                 Err(error) => Err(error),
