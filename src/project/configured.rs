@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::iter;
 use std::path::{Path, PathBuf};
 
 use bstr::{BStr, ByteSlice as _};
@@ -39,14 +40,13 @@ impl ConfiguredPaths {
         paths
     }
 
-    /// Collects the paths below `root` that the configuration of its repository `git` names, relative to `root`.
-    pub fn of_project(root: &Path, git: &Path, home: Option<&Path>) -> BTreeSet<PathBuf> {
-        let named = Self::of(root, std::iter::once(git), home);
+    /// Collects the paths below `root` that the configuration of its repository names, relative to `root`.
+    pub fn of_project(root: &Path, home: Option<&Path>) -> BTreeSet<PathBuf> {
+        let git = repository::enclosing(root);
+        let named = Self::of(root, iter::once(&*git), home);
         let root = located(root, root);
-        let below = named
-            .iter()
-            .filter_map(|path| path.strip_prefix(&root).ok());
-        below.map(Path::to_path_buf).collect()
+        let below = |path: &PathBuf| Some(path.strip_prefix(&root).ok()?.to_path_buf());
+        named.iter().filter_map(below).collect()
     }
 
     fn of_one(root: &Path, git: &Path, home: Option<&Path>) -> Self {

@@ -17,7 +17,6 @@ use crate::model::price::Usd;
 use crate::model::prompt::Inputs;
 use crate::model::{Delivery, ModelTable, Provider, ReplyFormat, TableProblem, Tier, Unselected};
 use crate::project::configured::ConfiguredPaths;
-use crate::project::repository;
 use crate::project::{DRAFT, Project, QUERY};
 use crate::record::event::{Event, Reporter};
 use crate::secret::Redactor;
@@ -137,8 +136,7 @@ impl Context<'_> {
 
     /// The paths below the project's root that the configuration of its repository names, relative to the root.
     pub fn configured_paths(&self) -> BTreeSet<PathBuf> {
-        let root = self.project.root();
-        ConfiguredPaths::of_project(root, &repository::enclosing(root), self.home())
+        ConfiguredPaths::of_project(self.project.root(), self.home())
     }
 
     /// The folder of the task that the process is a part of.
