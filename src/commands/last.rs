@@ -35,9 +35,10 @@ pub fn folder(context: &Context<'_>, run: Option<&Path>) -> Result<String, Error
 /// Same as for [`folder`].
 pub fn to_undo(context: &Context<'_>, run: Option<&Path>) -> Result<String, Error> {
     let stands = |run: &PastRun| run.undone_by.is_none();
-    let standing = || changed(context, stands).ok();
-    let found = if run.is_none() { standing() } else { None };
-    found.map_or_else(|| folder(context, run), Ok)
+    match run {
+        None => changed(context, stands).or_else(|_| folder(context, None)),
+        Some(_) => folder(context, run),
+    }
 }
 
 /// Returns the folders of the runs of an agent's session whose changes have not been undone, and whether they

@@ -312,12 +312,12 @@ fn written_to<'s>(purpose: &Purpose, shown: &'s Shown) -> Vec<&'s Path> {
 
 /// Checks that nothing is in the place of `logs`, which no link may lead to, or of a report.
 fn check_places(project: &Project, purpose: &Purpose) -> Result<(), ProjectProblem> {
-    let is_directory = |path: PathBuf| Some(path.symlink_metadata().ok()?.is_dir());
-    if is_directory(project.logs()) == Some(false) {
+    let logs = project.logs().symlink_metadata();
+    if logs.is_ok_and(|logs| !logs.is_dir()) {
         return Err(ProjectProblem::NotADirectory(LOGS.to_owned()));
     }
-    let report = project.consistency_report();
-    if *purpose == Purpose::REPORT && is_directory(report) == Some(true) {
+    let report = project.consistency_report().symlink_metadata();
+    if *purpose == Purpose::REPORT && report.is_ok_and(|report| report.is_dir()) {
         let path = format!("{CONFIG}/consistency-report.txt");
         return Err(ProjectProblem::NotAFile(path));
     }

@@ -320,12 +320,9 @@ impl<'c> AgentRun<'c> {
             result = worktree.settle(&mut run, result);
             let is_applied = result.is_ok() && self.context.scratch.is_some();
             if let Some(kept) = self.setup.session.filter(|_| is_applied) {
-                let conversation = Conversation {
-                    is_unapplied: false,
-                    ..kept.conversation()
-                };
-                let noted = kept.keep(&Purpose::STEP, &conversation);
-                result = result.and_then(|words| noted.map(|()| words));
+                let mut conversation = kept.conversation();
+                conversation.is_unapplied = false;
+                result = kept.keep(&Purpose::STEP, &conversation).and(result);
             }
             worktree.review(self.context, &mut run);
         }
@@ -454,8 +451,7 @@ impl Host for AgentRun<'_> {
         let answer = match &self.setup.answers {
             AnswerSource::Permissions(ask) => ask(question, preview),
             AnswerSource::Typed(user) => {
-                let verdict = permission(self.context, user, question, preview);
-                verdict.map(|verdict| verdict.answer)
+                permission(self.context, user, question, preview).map(|verdict| verdict.answer)
             }
             AnswerSource::Recorded(_) | AnswerSource::Nowhere => {
                 show(self.context, question, preview);
