@@ -644,7 +644,11 @@ fn a_credential_that_a_build_puts_into_a_file_of_the_run_is_not_sent() {
         let server = ModelServer::gemini(&[REPLACES, "^^^ok\n^^^end\n"]);
         let project = TestProject::new().with(&server).build(&build);
         let run = project.run(&[flag]).exits(0);
-        run.says(&["2 written, 0 removed"]);
+        assert!(
+            run.stdout.contains("2 written, 0 removed"),
+            "{}",
+            run.stdout
+        );
         let asked = server.requests()[1].user();
         assert_eq!(asked.contains(token), is_sent, "{asked}");
         assert!(asked.contains("fn main() { reply() }\n"), "{asked}");

@@ -372,7 +372,7 @@ fn a_tracked_link_sends_no_file() {
 
 #[test]
 fn a_file_that_the_configuration_of_git_names_runs_code() {
-    let names = ["hooks/pre-commit", "included", "later", "other/x"];
+    let names = ["hooks/pre-commit", "included", "later", "linked", "other/x"];
     let reply = names
         .map(|name| format!("^^^{name}\n# one\n^^^end\n"))
         .concat();
@@ -380,10 +380,13 @@ fn a_file_that_the_configuration_of_git_names_runs_code() {
     let project = TestProject::new().with(&server);
     let root = project.path("");
     git(&root, &["init", "--quiet"]);
+    fs::write(root.join("linked"), "").unwrap();
+    symlink("linked", root.join("link")).unwrap();
     for (name, value) in [
         ("core.hooksPath", "hooks"),
         ("include.path", "../included"),
         ("includeIf.onbranch:x.path", "../later"),
+        ("include.path", "../link"),
     ] {
         git(&root, &["config", "--add", name, value]);
     }
@@ -391,7 +394,7 @@ fn a_file_that_the_configuration_of_git_names_runs_code() {
     let run = project
         .run(&[])
         .exits(0)
-        .says(&[&said[0], &said[1], &said[2]]);
-    let warnings = run.result()["warnings"].clone();
-    assert_eq!(warnings.as_array().unwrap().len(), 3, "{warnings}");
+        .says(&[&said[0], &said[1], &said[2], &said[3]]);
+    let warnings = run.result()["warnings"].to_string();
+    assert_eq!(warnings.matches("runs code").count(), 4, "{warnings}");
 }

@@ -40,13 +40,20 @@ impl ConfiguredPaths {
         paths
     }
 
-    /// Collects the paths below `root` that the configuration of its repository names, relative to `root`.
+    /// Collects the paths below `root` that the configuration of its repository names, relative to `root`, and what they
+    /// lead to where they are links.
     pub fn of_project(root: &Path, home: Option<&Path>) -> BTreeSet<PathBuf> {
         let git = repository::enclosing(root);
         let named = Self::of(root, iter::once(&*git), home);
         let root = located(root, root);
-        let below = |path: &PathBuf| Some(path.strip_prefix(&root).ok()?.to_path_buf());
-        named.iter().filter_map(below).collect()
+        let targets = named.iter().filter_map(|path| path.canonicalize().ok());
+        let below = |path: PathBuf| Some(path.strip_prefix(&root).ok()?.to_path_buf());
+        named
+            .iter()
+            .cloned()
+            .chain(targets)
+            .filter_map(below)
+            .collect()
     }
 
     fn of_one(root: &Path, git: &Path, home: Option<&Path>) -> Self {

@@ -9,7 +9,7 @@
 //! | [`specialists`] | running a specialist on a new branch, and waiting for it to finish |
 //! | [`tools`], [`instructions`] | the tools and the instructions of the model that leads the work |
 //! | [`report`], [`review`] | checking that model's final report against the last review |
-//! | [`resume`] | an earlier run that another one goes on with |
+//! | [`resume`] | an earlier run that another one continues |
 //! | [`talk`] | the talk with the user before there is a task, and at questions |
 //! | [`publish`], [`handover`] | publishing the work, and the closing instructions for the user |
 //!
