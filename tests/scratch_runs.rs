@@ -586,6 +586,8 @@ fn a_failed_request_of_an_agent_leaves_the_project_as_it_was() {
 
 /// The note to an agent whose scratch tree was discarded.
 const DISCARDED: &str = "in a scratch tree alone, and that was discarded";
+/// The note to an agent whose files were changed by someone else.
+const CHANGED: &str = "changed since you last saw them";
 
 #[test]
 fn a_developer_whose_scratch_tree_was_discarded_is_told_once() {
@@ -637,6 +639,7 @@ fn a_chat_whose_scratch_tree_was_discarded_is_told_once() {
         write("b.txt"),
         say("It is written."),
         say("Still."),
+        say("Seen."),
     ]);
     let scratch = ["--auto-pilot", "--scratch", "-p", "write it"];
     chat.run(&scratch).exits(4);
@@ -646,10 +649,30 @@ fn a_chat_whose_scratch_tree_was_discarded_is_told_once() {
     chat.run(&[&scratch[..], &["--resume"]].concat()).exits(0);
     chat.run(&["--resume", "-p", "on"]).exits(0);
     assert!(!chat.project.path("a.txt").exists() && chat.project.path("b.txt").exists());
+    fs::write(chat.project.path("b.txt"), "by the user\n").unwrap();
+    chat.run(&["--resume", "-p", "on"]).exits(0);
     let requests = server.messages();
-    for sent in &requests[2..] {
-        assert_eq!(sent.to_string().matches(DISCARDED).count(), 1, "{sent}");
+    for (nth, sent) in requests.iter().enumerate().skip(2) {
+        let sent = sent.to_string();
+        assert_eq!(sent.matches(DISCARDED).count(), 1, "{sent}");
+        assert_eq!(sent.contains(CHANGED), nth == 7, "{nth}: {sent}");
     }
+}
+
+#[test]
+fn a_scratch_tree_in_which_nothing_was_changed_is_not_discarded() {
+    let (chat, server) = ChatProject::scripted([
+        call("read_file", json!({"path": "build.sh"})),
+        status(400),
+        say("Again."),
+    ]);
+    chat.run(&["--auto-pilot", "--scratch", "-p", "look"])
+        .exits(4);
+    let run = chat.run(&["--resume", "-p", "again"]).exits(0);
+    assert!(!run.stderr.contains("was not applied"), "{}", run.stderr);
+    let sent = server.messages()[2].to_string();
+    assert!(!sent.contains(DISCARDED), "{sent}");
+    assert!(!sent.contains(CHANGED), "{sent}");
 }
 
 #[test]

@@ -24,9 +24,8 @@ pub const CUT_SHORT: &str = "The session was cut short while this was being done
                          or not at all. Look before you do it again.";
 
 /// The note for an agent whose changes were discarded with a scratch tree.
-pub const DISCARDED: &str = "The last run of this session changed the project's files in a scratch tree alone, and \
-                         that was discarded: the files are as they were before that run. Read them again before you \
-                         rely on them.";
+pub const DISCARDED: &str = "The last run of this session worked in a scratch tree alone, and that was discarded: the \
+                         project has nothing of what was changed there. Read files again before you rely on them.";
 
 /// A message of a conversation.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

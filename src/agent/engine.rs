@@ -250,6 +250,10 @@ impl Agent<'_> {
                 }
                 return Err(stopped);
             }
+            let effect = tools.named(&call.name).map(|tool| tool.effect);
+            if effect.is_some_and(|effect| !effect.may_be_repeated()) {
+                work.conversation.is_unapplied |= self.env.host.is_in_scratch();
+            }
             // If the process is killed during the call, the record of the call must not be lost.
             self.keep(work.conversation)?;
             if let Next::Done(ended) = self.call(call, tools, work)? {

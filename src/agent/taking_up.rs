@@ -1,7 +1,7 @@
 //! Resumption of an interrupted conversation: calls that change nothing are repeated, and the agent is told about the
 //! others.
 
-use std::mem::replace;
+use std::mem::take;
 
 use super::conversation::{CUT_SHORT, Conversation, DISCARDED, HistoryMessage, UserRequest};
 use super::ending::{Ended, Next};
@@ -20,8 +20,7 @@ impl Agent<'_> {
         work: &mut Work<'_>,
     ) -> Result<Next, AgentError> {
         let tools = (self.brief)().tools;
-        let in_scratch = self.env.host.is_in_scratch();
-        let is_discarded = replace(&mut work.conversation.is_unapplied, in_scratch);
+        let is_discarded = take(&mut work.conversation.is_unapplied);
         let calls = match (self.last_decision(work.conversation, &tools), request) {
             (Some(Decision::Answer(words)), None) if !is_discarded => {
                 return self.end(Ended { words, by: None }, work);

@@ -92,6 +92,18 @@ pub trait Keeping {
     /// Fails if saving fails.
     fn keep(&self, purpose: &Purpose, conversation: &Conversation) -> Result<(), Error>;
 
+    /// Records that the changes of a scratch tree, to these files, were applied to the project.
+    ///
+    /// # Errors
+    /// Fails if saving fails.
+    fn applied(&self, _paths: &[String]) -> Result<(), Error> {
+        let conversation = Conversation {
+            is_unapplied: false,
+            ..self.conversation()
+        };
+        self.keep(&Purpose::STEP, &conversation)
+    }
+
     /// Records the usage that the vendor reports for a call by an agent with this purpose.
     fn answered(&self, _purpose: &Purpose, _usage: &Usage) {}
 

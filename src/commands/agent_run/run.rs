@@ -320,9 +320,10 @@ impl<'c> AgentRun<'c> {
             result = worktree.settle(&mut run, result);
             let is_applied = result.is_ok() && self.context.scratch.is_some();
             if let Some(kept) = self.setup.session.filter(|_| is_applied) {
-                let mut conversation = kept.conversation();
-                conversation.is_unapplied = false;
-                result = kept.keep(&Purpose::STEP, &conversation).and(result);
+                let tree = worktree.tree.borrow();
+                let changed: Vec<_> = tree.changed().map(str::to_owned).collect();
+                drop(tree);
+                result = kept.applied(&changed).and(result);
             }
             worktree.review(self.context, &mut run);
         }

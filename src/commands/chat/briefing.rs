@@ -19,6 +19,7 @@ use crate::agent::tools::place::resolved;
 use crate::record::mode::Mode;
 use crate::record::step::Action;
 use crate::record::todos::Todo;
+use crate::run::scratch::ScratchRun;
 
 /// Reminder that the project's instructions have changed.
 const ANEW: &str = "What the project asks of agents was read anew. It holds as the system prompt has it, and, for deeper \
@@ -127,6 +128,25 @@ impl Briefing {
         });
         let reminder = naming(CHANGED, &names.collect::<Vec<_>>());
         self.waiting.extend(reminder);
+    }
+
+    /// Records that the project has the changes of the scratch tree, to these files.
+    pub fn applied(&mut self, scratch: &ScratchRun, paths: &[String]) {
+        for (path, known) in &mut self.seen.0 {
+            let Ok(relative) = path.strip_prefix(&self.root) else {
+                continue;
+            };
+            // The state of a file that others have changed meanwhile stays as it was seen.
+            let is_own = paths.iter().any(|path| Path::new(path) == relative);
+            if is_own || !scratch.is_touched(relative) {
+                *known = stamp(&scratch.scratch.original().join(relative));
+            }
+        }
+    }
+
+    /// Records that the scratch tree was discarded in which the files were last seen; the conversation says so.
+    pub fn discarded(&mut self) {
+        self.seen.restamp();
     }
 
     /// Records that the user has undone the last request's changes to these files.

@@ -129,6 +129,18 @@ impl Keeping for ChatPlace<'_> {
         })
     }
 
+    fn applied(&self, paths: &[String]) -> Result<(), Error> {
+        let mut briefing = self.briefing.borrow_mut();
+        briefing.look();
+        if let Some(scratch) = self.context.scratch {
+            briefing.applied(scratch, paths);
+        }
+        self.base.kept.change(|session| {
+            session.conversation.is_unapplied = false;
+            session.file.briefing = briefing.known();
+        })
+    }
+
     fn acted(&self, action: &Action, effect: Option<Effect>) {
         self.briefing.borrow_mut().acted(action, effect);
     }
@@ -230,7 +242,10 @@ impl<'c> ChatPlace<'c> {
         self.meter.estimated(file.context_tokens, conversation);
         self.todos.replace(conversation.todos.clone());
         let project = &self.context.project;
-        let briefing = Briefing::load(project.root(), project.directory(), &file.briefing);
+        let mut briefing = Briefing::load(project.root(), project.directory(), &file.briefing);
+        if conversation.is_unapplied {
+            briefing.discarded();
+        }
         self.briefing.replace(briefing);
     }
 
