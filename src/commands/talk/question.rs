@@ -85,6 +85,12 @@ pub fn permission(
     };
     let obey = |command| match command {
         Slash::Exit => Err(AgentError::Left.into()),
+        command if user.borrow().is_screen() => {
+            let name = command.name();
+            Ok(format!(
+                "`/{name}` works between requests: answer the question, or stop by Ctrl-C"
+            ))
+        }
         command => Ok(later(command)),
     };
     asked::<Error>(context, AT_WORK, ask, obey)?;
