@@ -344,6 +344,8 @@ fn what_is_no_run_or_no_statement_is_refused() {
         .says(&["asked no model"]);
     project.run(&["attest", "nope"]).exits(2);
     project.run(&["verify", "nope"]).exits(2);
+    let directory = project.run(&["verify", "src"]).exits(2);
+    directory.says(&["there is no file `src`"]);
     for content in ["{", "{}", "[]", "{\"_type\": 1}"] {
         fs::write(project.path("other.json"), content).unwrap();
         project

@@ -16,7 +16,7 @@ use crate::run::past::history::PastRun;
 use crate::run::past::recomputation::NotRecomputed;
 use crate::run::past::statement::{PREDICATE, STATEMENT, Statement, program_digest};
 use crate::sys::error::Error;
-use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
+use crate::sys::files::{self, IfThere as _, Links, MIB, PathError, is_no_file};
 use crate::sys::git::program_outside;
 use crate::sys::numbers::counted;
 use crate::sys::text::{escaped, one_line};
@@ -162,8 +162,11 @@ pub fn attest(context: &Context<'_>, arguments: &AttestArgs) -> Result<Outcome, 
 pub fn verify(context: &Context<'_>, arguments: &VerifyArgs) -> Result<Outcome, Failure> {
     let project = &context.project;
     let path = project.root().join(&arguments.statement);
-    let claimed = files::read(&path, Links::Followed, LARGEST)
-        .if_there()
+    let claimed = match files::read(&path, Links::Followed, LARGEST) {
+        Err(error) if is_no_file(&error) => Ok(None),
+        read => read.if_there(),
+    };
+    let claimed = claimed
         .map_err(PathError::of("read", &path))?
         .ok_or_else(|| StatementError::Missing(arguments.statement.clone()))?;
     let none = || StatementError::NoStatement(arguments.statement.clone());

@@ -23,21 +23,22 @@ use crate::sys::numbers::{counted, grouped};
 /// Fails if there is no such run, or the runs cannot be read.
 pub fn folder(context: &Context<'_>, run: Option<&Path>) -> Result<String, Error> {
     let Some(run) = run else {
-        return changed(context, |_| true);
+        let found = changed(context, |_| true)?;
+        return found.ok_or_else(|| RunError::NoRun("changed anything").into());
     };
     let found = naming::find(&context.project, run, context.today())?;
     Ok(folders::relative(&found))
 }
 
-/// Like [`folder`], but without a name, the last run that was not undone; if all were, the last of them.
+/// Like [`folder`], but without a name, the last run that was not undone; `None` if all were.
 ///
 /// # Errors
 /// Same as for [`folder`].
-pub fn to_undo(context: &Context<'_>, run: Option<&Path>) -> Result<String, Error> {
-    let stands = |run: &PastRun| run.undone_by.is_none();
+pub fn to_undo(context: &Context<'_>, run: Option<&Path>) -> Result<Option<String>, Error> {
+    let found = folder(context, run)?;
     match run {
-        None => changed(context, stands).or_else(|_| folder(context, None)),
-        Some(_) => folder(context, run),
+        Some(_) => Ok(Some(found)),
+        None => changed(context, |run| run.undone_by.is_none()),
     }
 }
 
@@ -129,7 +130,7 @@ pub fn spent_in(context: &Context<'_>, session: &str) -> Result<Spent, Error> {
 
 /// Returns the last run that changed anything and that `counts`, other than an undo. Runs that were rolled back or
 /// reverted their own edits do not count.
-fn changed(context: &Context<'_>, counts: fn(&PastRun) -> bool) -> Result<String, Error> {
+fn changed(context: &Context<'_>, counts: fn(&PastRun) -> bool) -> Result<Option<String>, Error> {
     let root = context.project.root();
     let journal = context.project.journal_directory();
     for run in history::latest(&context.project)? {
@@ -145,8 +146,8 @@ fn changed(context: &Context<'_>, counts: fn(&PastRun) -> bool) -> Result<String
         // The record is missing if the run was killed.
         let says_changed = run.record.is_some_and(|it| it.tree == TreeState::Changed);
         if says_changed || !matches!(undone, Ok(true)) {
-            return Ok(folder);
+            return Ok(Some(folder));
         }
     }
-    Err(RunError::NoRun("changed anything").into())
+    Ok(None)
 }

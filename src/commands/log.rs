@@ -3,14 +3,15 @@
 mod story;
 
 use std::fs;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use chrono::{DateTime, Days, FixedOffset, NaiveDate, NaiveTime};
 use clap::Args;
-use clap::builder::RangedU64ValueParser;
 use serde_json::{Value, json};
 
 pub(super) use self::story::table;
+use crate::commands::cli::values::parse_count;
 use crate::commands::last::Spent;
 use crate::edit::changes::vault;
 use crate::project::Project;
@@ -41,14 +42,8 @@ pub struct LogArgs {
     pub run: Option<PathBuf>,
 
     /// List only the last N runs
-    #[arg(
-        short = 'n',
-        long = "number",
-        value_name = "N",
-        value_parser = RangedU64ValueParser::<usize>::new().range(1..),
-        conflicts_with = "run"
-    )]
-    pub number: Option<usize>,
+    #[arg(short = 'n', long, value_name = "N", value_parser = parse_count, conflicts_with = "run")]
+    pub number: Option<NonZeroUsize>,
 
     /// List only runs since a date, such as 2026-01-31, or from the last days, such as 7d
     #[arg(long, value_name = "DATE", value_parser = parse_since, conflicts_with = "run")]
@@ -109,7 +104,7 @@ pub fn log(context: &Context<'_>, arguments: &LogArgs) -> Result<Outcome, Failur
     } else {
         let runs = if let Some(number) = arguments.number {
             let latest = history::latest(project)?.take_while(is_since);
-            let mut runs: Vec<_> = latest.take(number).collect();
+            let mut runs: Vec<_> = latest.take(number.get()).collect();
             runs.reverse();
             runs
         } else {

@@ -32,7 +32,10 @@ pub struct UndoArgs {
 /// Fails if there is no such run, a file has changed since, or any step fails; the tree is then unchanged.
 pub fn undo(context: &Context<'_>, run: Option<&Path>) -> Result<Outcome, Failure> {
     let _lock = recovery::take(context)?;
-    let folder = last::to_undo(context, run)?;
+    let Some(folder) = last::to_undo(context, run)? else {
+        let said = "done: every run with changes is already undone";
+        return Ok(Outcome::said(said.to_owned()));
+    };
     let Some(changes) = undo_log::read(context.project.root(), &folder)? else {
         return Ok(Outcome::said(format!("done: {folder} changed nothing")));
     };

@@ -1,6 +1,7 @@
 //! Parsers for the values of flags. Pure.
 
 use std::ffi::OsString;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -21,6 +22,12 @@ pub(crate) fn parse_dollars(text: &str) -> Result<Usd, String> {
     let number = text.strip_prefix('$').unwrap_or(text).parse::<f64>().ok();
     let amount = number.and_then(|number| Usd::try_from(number).ok());
     amount.ok_or_else(|| "write it like `0.50`".to_owned())
+}
+
+/// Parses a number that is not 0.
+pub(crate) fn parse_count(text: &str) -> Result<NonZeroUsize, String> {
+    let wrong = |_| "write a whole number above 0, like `4`".to_owned();
+    text.parse().map_err(wrong)
 }
 
 /// Parses a number of tokens such as `16000` or `40k`.

@@ -233,9 +233,9 @@ fn what_all_commands_take_may_stand_in_front_of_them() {
     assert!(matches!(
         cli.command,
         Some(Command::Log(LogArgs {
-            number: Some(3),
+            number: Some(number),
             ..
-        }))
+        })) if number.get() == 3
     ));
     for arguments in [
         &["--stream", "log"][..],

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::policy::Engine;
-use crate::commands::cli::values::parse_dollars;
+use crate::commands::cli::values::{parse_count, parse_dollars};
 use crate::model::price::Usd;
 
 const AFTER_HELP: &str = include_str!("after_help.txt").trim_ascii_end();
@@ -122,12 +122,6 @@ impl FleetCommand {
             Self::Policy { .. } => Vec::new(),
         }
     }
-}
-
-/// Parses a number of tasks.
-fn parse_count(text: &str) -> Result<NonZeroUsize, String> {
-    let wrong = |_| "write a whole number above 0, like `4`".to_owned();
-    text.parse().map_err(wrong)
 }
 
 /// Parses a percentage such as `20` or `20%`.
