@@ -341,15 +341,16 @@ fn open_session(
     Ok(session)
 }
 
-/// Checks that git ignores the key files and does not track them.
+/// Checks that git ignores the key files and does not track them, and that nothing is in the place of `logs`.
 ///
 /// # Errors
-/// Fails if git tracks a key file or does not ignore it.
-pub fn check_keys(context: &Context<'_>) -> Result<(), NotReady> {
+/// Fails if git tracks a key file or does not ignore it, or `logs` is no directory.
+pub fn check_project(context: &Context<'_>) -> Result<(), NotReady> {
     let project = &context.project;
     project
         .check_keys_ignored(context.key_files())
         .and_then(|()| project.check_keys_untracked(context.key_files()))
+        .and_then(|()| project.check_logs())
         .map_err(NotReady::of)
 }
 

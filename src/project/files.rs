@@ -254,6 +254,17 @@ impl Project {
         })
     }
 
+    /// Checks that nothing is in the place of `logs`, which no link may lead to.
+    ///
+    /// # Errors
+    /// Fails if it is there and no directory.
+    pub fn check_logs(&self) -> Result<(), ProjectProblem> {
+        match self.logs().symlink_metadata() {
+            Ok(found) if !found.is_dir() => Err(ProjectProblem::NotADirectory(LOGS.to_owned())),
+            _ => Ok(()),
+        }
+    }
+
     /// Returns the path of the consistency report.
     pub fn consistency_report(&self) -> PathBuf {
         self.config().join("consistency-report.txt")

@@ -310,14 +310,11 @@ fn written_to<'s>(purpose: &Purpose, shown: &'s Shown) -> Vec<&'s Path> {
     directories
 }
 
-/// Checks that nothing is in the place of `logs`, which no link may lead to, or of a report.
+/// Checks that nothing is in the place of `logs`, or of a report.
 fn check_places(project: &Project, purpose: &Purpose) -> Result<(), ProjectProblem> {
-    let logs = project.logs().symlink_metadata();
-    if logs.is_ok_and(|logs| !logs.is_dir()) {
-        return Err(ProjectProblem::NotADirectory(LOGS.to_owned()));
-    }
+    project.check_logs()?;
     let report = project.consistency_report().symlink_metadata();
-    if *purpose == Purpose::REPORT && report.is_ok_and(|report| report.is_dir()) {
+    if *purpose == Purpose::REPORT && report.is_ok_and(|found| found.is_dir()) {
         let path = format!("{CONFIG}/consistency-report.txt");
         return Err(ProjectProblem::NotAFile(path));
     }

@@ -152,6 +152,15 @@ fn a_call_that_a_kill_has_cut_short_is_told_so_and_not_made_again() {
 }
 
 #[test]
+fn a_file_in_the_place_of_the_logs_is_told_before_a_session_is_made() {
+    let (chat, _server) = ChatProject::scripted([]);
+    let chat = chat.with_file("logs", "");
+    let run = chat.run(&["-p", "go"]).exits(3);
+    run.says(&["`logs` is not a directory"]);
+    assert!(chat.sessions().is_empty());
+}
+
+#[test]
 fn a_kill_while_the_model_speaks_loses_nothing_that_was_there_before() {
     for held in [
         |reply: Reply| -> (Reply, Gate) { reply.hold_at_the_end() },

@@ -303,10 +303,11 @@ fn a_session_that_ends_at_once_can_be_resumed() {
         summary("Thought"),
     ]);
     // The run's folder cannot be created.
-    let logs = plan.project.path("logs");
-    std::fs::write(&logs, "").unwrap();
-    plan.work("Think").exits(6).says(&["logs"]);
-    std::fs::remove_file(&logs).unwrap();
+    let config = plan.project.path("agent-config");
+    std::fs::remove_dir_all(&config).unwrap();
+    std::fs::write(&config, "").unwrap();
+    plan.work("Think").exits(6).says(&["agent-config"]);
+    std::fs::remove_file(&config).unwrap();
     plan.run(&["--resume", "-p", ""]).exits(0);
     assert_eq!(plan.session()["requests"], json!(["Think"]));
     assert!(plan.document().contains("1. [x] Think\n"));

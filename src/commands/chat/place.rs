@@ -25,7 +25,7 @@ use crate::agent::session::SessionState;
 use crate::agent::tool::Effect;
 use crate::commands::keeping::{Keeping, SessionChoice};
 use crate::commands::sessions::KEEPS_ALL;
-use crate::commands::workspace::{AgentOptions, Workspace, check_keys, kept};
+use crate::commands::workspace::{AgentOptions, Workspace, check_project, kept};
 use crate::exec::sandbox::SandboxMode;
 use crate::model::message::Role;
 use crate::model::usage::Usage;
@@ -182,7 +182,7 @@ impl<'c> ChatPlace<'c> {
         mode: SharedMode,
     ) -> Result<Self, Error> {
         let ChosenModel { key, spec, .. } = chosen;
-        check_keys(context)?;
+        check_project(context)?;
         let root = context.project.root();
         let home = home(context)?;
         let settings = settings(&home)?;

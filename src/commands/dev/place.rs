@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::settings::{FILE, Settings};
 use crate::agent::session::SESSIONS;
-use crate::commands::workspace::{AgentOptions, Workspace, check_keys, home, kept, own_paths};
+use crate::commands::workspace::{AgentOptions, Workspace, check_project, home, kept, own_paths};
 use crate::project::home::DEV;
 use crate::record::result::LimitsRecord;
 use crate::run::agent_models;
@@ -19,7 +19,7 @@ use crate::ui::history;
 /// # Errors
 /// Fails if git tracks or does not ignore a key file, or the settings, model, session or sandbox cannot be used.
 pub fn open<'c>(context: &'c Context<'c>, options: &AgentOptions) -> Result<Workspace<'c>, Error> {
-    check_keys(context)?;
+    check_project(context)?;
     let (home, settings) = settings(context)?;
     let models =
         agent_models::agent_model(context, &options.choice, &settings.model, settings.server())?;

@@ -28,7 +28,7 @@ use crate::commands::screen::with_user;
 use crate::commands::talk::slash::Slash;
 use crate::commands::talk::tally::Tally;
 use crate::commands::talk::{Standing, Talk, Talker, left};
-use crate::commands::workspace::{AgentOptions, check_keys, home};
+use crate::commands::workspace::{AgentOptions, check_project, home};
 use crate::model::ModelTable;
 use crate::project::ProjectLock;
 use crate::project::home::PLAN;
@@ -140,7 +140,7 @@ fn in_session(
         ..context.clone()
     };
     let models = models(context, &options.choice, arguments.pull, user)?;
-    check_keys(context)?;
+    check_project(context)?;
     keep_models(context, home)?;
     let root = context.project.root();
     let instructions =
