@@ -50,8 +50,10 @@ impl Positions<'_> {
             };
             let text = error.to_string();
             let reason = match text.rsplit_once(" at line ") {
-                _ if self.0.trim_ascii().is_empty() => "the file is empty",
-                _ if part.trim_ascii().is_empty() => "the line is blank",
+                _ if part.trim_ascii().is_empty() && part.len() < self.0.len() => {
+                    "the line is blank"
+                }
+                _ if part.trim_ascii().is_empty() => "the file is empty",
                 Some((reason, _)) => reason,
                 None => &text,
             };

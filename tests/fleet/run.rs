@@ -237,6 +237,12 @@ fn nothing_is_done_of_an_empty_manifest() {
         "tasks.jsonl` has mistakes",
         "line 2, column 1: the line is blank",
     ]);
+    fs::write(fleet.path("tasks.jsonl"), "\n \n").unwrap();
+    let blank = fleet.run(&["check", "tasks.jsonl"]).exits(3);
+    blank.says(&[
+        "line 1, column 1: the line is blank",
+        "line 2, column 1: the line is blank",
+    ]);
     let none = fleet.run(&["run", "tasks.jsonl", "--out", "out", "--jobs", "0"]);
     let none = none.exits(2);
     none.says(&["'0' for '--jobs <N>': write a whole number above 0"]);
