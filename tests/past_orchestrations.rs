@@ -196,6 +196,17 @@ fn an_orchestration_is_listed_and_reported_as_a_story() {
 }
 
 #[test]
+fn an_orchestration_that_only_published_tells_no_calls() {
+    let project = recorded();
+    let result = format!("logs/{NAME}/result.json");
+    let mut record: Value = serde_json::from_str(&project.read(&result)).unwrap();
+    record["attempts"].as_array_mut().unwrap().drain(..4);
+    let project = project.file(&result, record.to_string());
+    let story = project.run(&["log", "last"]).exits(0).stdout;
+    assert!(story.contains("  Took    40.0 s\n"), "{story}");
+}
+
+#[test]
 fn an_orchestration_that_was_killed_shows_where_it_was() {
     let project = killed();
     // It holds no project lock, so that the list cannot show whether it is running.

@@ -366,7 +366,10 @@ fn on_branch(event: &Event, id_length: usize) -> [String; 2] {
         return Default::default();
     };
     let branch = one_line(branch, id_length.min(LONGEST_WORD));
-    let status = one_line(status, LONGEST_WORD);
+    let status = match &*one_line(status, LONGEST_WORD) {
+        "" => String::new(),
+        status => format!(" ({status})"),
+    };
     let review = match event {
         Event::Waiting {
             publishes: true, ..
@@ -376,7 +379,7 @@ fn on_branch(event: &Event, id_length: usize) -> [String; 2] {
         } => format!("review {review} of {reviews}"),
         _ => String::new(),
     };
-    [format!("{agent} on branch {branch} ({status})"), review]
+    [format!("{agent} on branch {branch}{status}"), review]
 }
 
 /// Returns the style of a task.

@@ -188,6 +188,7 @@ fn a_signal_ends_every_wait_and_nothing_is_published() {
             let resumes = format!("run `dev-agent --resume {}`", told["log"].as_str().unwrap());
             assert!(instructions.contains(&resumes), "{name}: {instructions}");
         }
+        assert!(!instructions.contains("could not be"), "{instructions}");
         let starts = instructions.contains("may have been started on a further branch");
         assert_eq!(starts, name.starts_with("starting"), "{name}");
         hanging.tells_where(name);

@@ -54,7 +54,12 @@ pub fn instructions(
     if status == OrchestrationStatus::Completed {
         return told.join(" ");
     }
-    if report.publish_error.is_some() && status != OrchestrationStatus::PublishFailed {
+    // An agent that still publishes after an interrupt is named below.
+    let is_said = matches!(
+        status,
+        OrchestrationStatus::PublishFailed | OrchestrationStatus::Interrupted
+    );
+    if report.publish_error.is_some() && !is_said {
         told.push("It could not be published, either: `publish_error` tells why.".to_owned());
     }
     if is_published {

@@ -73,6 +73,7 @@ fn a_branch_is_reported_in_a_line_whatever_the_server_calls_it() {
             8,
             "codex on branch 1f (a b\u{fffd})".to_owned(),
         ),
+        ("1f", "", 8, "codex on branch 1f".to_owned()),
         (
             &long,
             &long,

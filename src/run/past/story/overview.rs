@@ -69,7 +69,11 @@ pub fn facts(record: &RunRecord) -> Vec<Fact> {
             .filter(|version| version != model);
         facts.push(("Model", model.clone(), version));
     }
-    facts.push(("Took", seconds(record.seconds.0), asked.then_some(calls)));
+    facts.push((
+        "Took",
+        seconds(record.seconds.0),
+        Some(calls).filter(|calls| asked && !calls.is_empty()),
+    ));
     if asked {
         facts.push(("Cost", cost_of_run(record), None));
     }
