@@ -608,7 +608,7 @@ fn the_next_command_mentions_a_run_that_was_killed() {
     let killed = project.runs().pop().unwrap();
     let killed = killed.file_name().unwrap().to_str().unwrap().to_owned();
     let said = format!(
-        "warning: the last run did not come to its end (it was killed, or the disk was full): `code-commit log {killed}` shows how far it came"
+        "warning: the last run did not finish (it was killed, or the disk was full): `code-commit log {killed}` shows how far it came"
     );
     for arguments in [&["--dry-run"][..], &["recover"], &[]] {
         project.run(arguments).exits(0).says(&[&said]);

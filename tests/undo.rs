@@ -317,7 +317,7 @@ fn undo_says_what_a_build_has_put_in_the_place_of_a_file() {
         project
             .run(&["undo"])
             .exits(6)
-            .says(&["something else now, such as a link: `src/main.rs` (before"]);
+            .says(&["by something else, such as a link: `src/main.rs` (before"]);
     }
 }
 

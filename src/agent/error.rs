@@ -148,12 +148,12 @@ pub enum AgentError {
     NotReviewed(String),
     /// An earlier run may have started the agent that publishes the work, on a branch that is not known.
     #[error(
-        "the work may be published already: an earlier run was starting the agent that does it"
+        "the work may already be published: an earlier run was starting the agent that publishes it"
     )]
     #[diagnostic(
         code("publish-failed"),
         help(
-            "look at the project on the server; where nothing is published, `--publish-only` publishes the work"
+            "look at the project on the server; if nothing is published, `--publish-only` publishes the work"
         )
     )]
     MayBePublished,

@@ -14,8 +14,8 @@ pub const IN_CI: &str = "runs code in CI";
 /// Warning about files that git obeys.
 pub const WITH_GIT: &str = "runs code when git is used";
 
-/// The warnings about files, with the patterns of those files. A pattern is a name at any depth, the end
-/// of a path, a directory at any depth (with a trailing `/`), or an extension (with a leading `*`).
+/// The warnings about files, with the patterns of those files. A pattern is a name at any depth, the end of a path, a
+/// directory at any depth (with a trailing `/`), or an extension (with a leading `*`).
 const EXECUTED: [(&str, &str); 7] = [
     (
         "runs code when the project is built",
@@ -62,7 +62,7 @@ const EXECUTED: [(&str, &str); 7] = [
     ),
 ];
 
-/// Returns the warning about the file at `path`, judged by its name, which the sentence begins with; `None` if it is
+/// Returns the warning about the file at `path`, judged by its name, to be read behind the path; `None` if the file is
 /// neither executed nor obeyed.
 pub fn warning(path: &str) -> Option<&'static str> {
     let path = path.to_ascii_lowercase();
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_builds_editors_agents_ci_and_git_obey_warning() {
+    fn files_that_are_executed_or_obeyed_have_a_warning() {
         for path in [
             "build.rs",
             "a/b/build.rs",

@@ -170,7 +170,7 @@ pub enum FaultKind {
     Value { path: String, pointer: String },
     /// A mark replaces a secret in the file.
     #[error(
-        "`{}`: `{mark}` stands for a secret in prompts and logs, and is not written in its place",
+        "`{}`: `{mark}` stands for a secret in prompts and logs, and must not be written in its place",
         .path.escape_debug()
     )]
     #[diagnostic(code("reply-rejected/incomplete-code"))]

@@ -29,7 +29,7 @@ pub enum UndoError {
     )]
     Changed(Vec<String>),
     /// Something else is in the place of files.
-    #[error("files are something else now, such as a link: {}", .0.join("; "))]
+    #[error("files have been replaced by something else, such as a link: {}", .0.join("; "))]
     #[diagnostic(
         code("/changed-meanwhile/never"),
         help(

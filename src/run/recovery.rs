@@ -61,7 +61,7 @@ fn mention_cut_short(context: &Context<'_>) {
             _ => String::new(),
         };
         context.warn(format!(
-            "the last run did not come to its end (it was killed, or the disk was full): `code-commit log {run}` shows how far it came{goes_on}"
+            "the last run did not finish (it was killed, or the disk was full): `code-commit log {run}` shows how far it came{goes_on}"
         ));
     }
 }

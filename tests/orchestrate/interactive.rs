@@ -316,7 +316,7 @@ fn another_model_can_be_chosen_until_there_is_a_task() {
         .shows("gpt-5 is asked from now on")
         .shows("● gpt-5 ")
         .types("/model\r")
-        .shows("of the agent's own settings")
+        .shows("from the agent's own settings")
         .types("\u{1b}")
         .shows("the model stays the same")
         .types("/model gpt-5-deployed\r")

@@ -136,7 +136,7 @@ fn an_agent_that_was_being_started_is_not_forgotten() {
     let refused = run(&orchestra, &["--resume", &folder]).exits(1);
     let refused = refused.says(&[
         warning,
-        "may be published already",
+        "may already be published",
         "`--publish-only` publishes",
     ]);
     assert_eq!(report(&refused)["status"], "publish_failed");

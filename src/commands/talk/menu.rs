@@ -8,7 +8,7 @@ use crate::ui::tui::Menu;
 /// The maximum number of sessions offered for a choice.
 const LISTED: usize = 50;
 /// The description of an agent's own model.
-const OWN: &str = "of the agent's own settings";
+const OWN: &str = "from the agent's own settings";
 
 /// Returns the model that the user chooses from a menu, or a message if they choose none; `now` is the current one.
 ///
