@@ -1,6 +1,6 @@
 //! Has the programs linked without what they do not need: functions that are the same as others, and the tables for
 //! unwinding, as a panic ends the process. Takes the linker that comes with Rust; where that is not there, or another
-//! one is asked for, they are linked as usual, and larger.
+//! one is asked for, they are linked as usual, and larger. Programs for tests are linked to start quickly.
 //!
 //! Tells a release what `--version` says of it: the commit, and the target.
 //!
@@ -59,6 +59,9 @@ fn main() {
         for argument in arguments().unwrap_or_default() {
             println!("cargo::rustc-link-arg-bins={argument}");
         }
+    } else if is_for("CARGO_CFG_TARGET_ENV", "gnu") && env::var_os("RUSTC_LINKER").is_none() {
+        // Tests start the programs thousands of times, and each start would relocate megabytes.
+        println!("cargo::rustc-link-arg=-no-pie");
     }
 }
 
