@@ -214,7 +214,9 @@ fn a_mark_for_a_secret_is_not_written_in_its_place() {
     let copied = "^^^src/main.rs\nlet key = \"[REDACTED]Zz\";\nlet other = 1;\n^^^end\n";
     let moved = "^^^src/new.rs\nlet key = \"[REDACTED]Zz\";\n^^^end\n";
     let named = "^^^src/[REDACTED]Zz.rs\n^^^end\n";
-    let server = ModelServer::gemini(&[copied, moved, named]);
+    // As a build's output is shown.
+    let shown = "^^^src/main.rs\n[REDACTED: a GitHub token]\n^^^end\n";
+    let server = ModelServer::gemini(&[copied, moved, named, shown]);
     let main = format!("let key = \"{GEMINI_KEY}\";\n");
     let project = TestProject::new()
         .with(&server)
@@ -223,10 +225,16 @@ fn a_mark_for_a_secret_is_not_written_in_its_place() {
             "agent-config/codeRollup.txt",
             format!("--- src/main.rs ---\n{main}"),
         );
-    for path in ["src/main.rs", "src/new.rs", "src/[REDACTED]Zz.rs"] {
+    let (key, token) = ("[REDACTED]Zz", "[REDACTED: a GitHub token]");
+    for (path, mark) in [
+        ("src/main.rs", key),
+        ("src/new.rs", key),
+        ("src/[REDACTED]Zz.rs", key),
+        ("src/main.rs", token),
+    ] {
         let run = project.run(&["--allow-secrets"]).exits(5);
         run.says(&[&format!(
-            "line 1: `{path}`: `[REDACTED]Zz` stands for a secret in prompts and logs"
+            "line 1: `{path}`: `{mark}` stands for a secret in prompts and logs"
         )]);
     }
     assert_eq!(project.read("src/main.rs"), main);

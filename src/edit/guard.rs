@@ -7,7 +7,7 @@ use memchr::memmem;
 use super::form::{self, EditForm};
 use super::loss::{self, Elision};
 use super::{Allowances, FaultKind, ReplyFault};
-use crate::secret::MARK;
+use crate::secret::ANY_MARK;
 
 /// Limits on what files may lose in a reply.
 #[derive(Debug, Clone, Default)]
@@ -66,17 +66,32 @@ impl LossGuard {
         found
     }
 
-    /// Returns the fault of a file that gets a mark for a secret, in its path or in the text that replaces `old`.
-    pub(super) fn mark(&self, path: &str, old: Option<&[u8]>, new: &str) -> Option<FaultKind> {
-        let count = |text: &[u8], mark: &str| memmem::find_iter(text, mark).count();
-        let is_new = |mark: &&String| match old {
-            None => path.contains(*mark) || new.contains(*mark),
-            Some(old) => count(new.as_bytes(), mark) > count(old, mark),
+    /// Returns the fault of a file that gets a mark for a secret: in the path of a new file, or on a line that `old` has
+    /// not, or not as often. Of a new file, `old` is what it may be moved from.
+    pub(super) fn mark(
+        &self,
+        path: &str,
+        is_new: bool,
+        new: &str,
+        old: impl FnOnce() -> Vec<u8>,
+    ) -> Option<FaultKind> {
+        let mark_in = |text: &[u8]| {
+            let is_there = |mark: &&String| memmem::find(text, mark.as_bytes()).is_some();
+            self.marks.iter().find(is_there)
         };
-        // All marks have the same beginning, and few texts have any.
-        let has_any =
-            path.contains(MARK) || memmem::find(new.as_bytes(), MARK.as_bytes()).is_some();
-        let mark = self.marks.iter().filter(|_| has_any).find(is_new)?.clone();
+        let on_line = || {
+            // Few texts have any, and some are long.
+            memmem::find(new.as_bytes(), ANY_MARK.as_bytes())?;
+            let old = old();
+            let mut left: Vec<&[u8]> = marked(&old).collect();
+            marked(new.as_bytes()).find_map(|line| {
+                let known = left.iter().position(|old| *old == line);
+                let known = known.map(|at| left.swap_remove(at));
+                mark_in(line).filter(|_| known.is_none())
+            })
+        };
+        let in_path = mark_in(path.as_bytes()).filter(|_| is_new);
+        let mark = in_path.or_else(on_line)?.clone();
         let path = path.to_owned();
         Some(FaultKind::Redacted { path, mark })
     }
@@ -136,4 +151,10 @@ impl LossGuard {
         };
         (!is_meant).then_some(ReplyFault { line: 0, kind })
     }
+}
+
+/// Returns the lines that may have a mark for a secret, without the white space around them.
+fn marked(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let lines = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+    lines.filter(|line| memmem::find(line, ANY_MARK.as_bytes()).is_some())
 }

@@ -361,7 +361,18 @@ impl PathPolicy {
                 Some(old)
             }
         };
-        if let Some(kind) = self.guard.mark(path, old.as_deref(), new) {
+        let read =
+            |path: &String| files::read(&self.root.join(path), Links::Refused, LARGEST_COMPARED);
+        let moved_from = || {
+            let others = edits.iter().map(|other| &other.path);
+            let there = others.filter(|path| matches!(self.look(path), Ok(Some(_))));
+            there
+                .filter_map(|path| read(path).ok())
+                .collect::<Vec<_>>()
+                .join(&b'\n')
+        };
+        let had = || old.clone().unwrap_or_else(moved_from);
+        if let Some(kind) = self.guard.mark(path, old.is_none(), new, had) {
             return Ok(Some(vec![edit.fault(kind)]));
         }
         let old = old.map(|old| String::from_utf8(old).unwrap_or_default());

@@ -5,6 +5,6 @@ mod places;
 mod private_key;
 mod search;
 
-pub use censor::Censor;
+pub use censor::{Censor, marks};
 pub use places::{SECRET_PLACES, is_secret_file};
 pub use search::{Finding, find, kinds};

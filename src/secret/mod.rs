@@ -5,5 +5,5 @@ pub(crate) mod escapes;
 mod redactor;
 
 pub use redactor::{
-    ApiKey, KeyProblem, MARK, RedactingWriter, Redactor, SHORTEST_KEY, SecretKind, bare,
+    ANY_MARK, ApiKey, KeyProblem, MARK, RedactingWriter, Redactor, SHORTEST_KEY, SecretKind, bare,
 };

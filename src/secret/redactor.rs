@@ -17,7 +17,10 @@ use serde_json::Value;
 
 use super::escapes::SeenText;
 
-/// The beginning of the marks that take the place of secrets.
+/// The beginning of all marks that take the place of secrets.
+pub const ANY_MARK: &str = "[REDACTED";
+
+/// The beginning of the marks that take the place of keys.
 pub const MARK: &str = "[REDACTED]";
 
 /// A vendor's API key: one line of visible ASCII. Its `Debug` and `Display` show at most the last two characters.

@@ -8,6 +8,7 @@ use crate::agent::tools::files::{Files, PathEdit};
 use crate::edit::error::ApplyError;
 use crate::edit::{LossGuard, ParsedReply, PathPolicy, VerifiedEdits, VerifyError};
 use crate::record::event::Event;
+use crate::secret::credentials;
 use crate::sys::diff::{self, FileChange};
 use crate::sys::files::IfThere as _;
 
@@ -83,7 +84,7 @@ impl AgentRun<'_> {
             allowances: self.setup.changes.unwrap_or_default(),
             query: asked.join("\n"),
             written: written.collect(),
-            marks: self.context.redactor.marks(),
+            marks: credentials::marks(self.context.redactor),
         }
     }
 

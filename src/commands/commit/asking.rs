@@ -1,6 +1,5 @@
 //! The requests of a commit for edits: asks again for a rejected reply, and adds the files that a reply asks for.
 
-use std::collections::BTreeSet;
 use std::mem;
 
 use crate::commands::cli::replies::ReplyArgs;
@@ -20,7 +19,7 @@ use crate::run::context::Context;
 use crate::run::error::DoesNotFit;
 use crate::run::resumption::ResumedTree;
 use crate::run::selection::Models;
-use crate::secret::MARK;
+use crate::secret::{MARK, credentials};
 use crate::sys::error::Error;
 
 /// Asks for edits, and verifies them.
@@ -127,15 +126,13 @@ impl Asking<'_> {
         if self.resumed.applied(step).is_some() {
             return LossGuard::off();
         }
+        let mut marks = credentials::marks(self.context.redactor);
+        // The secret may be one that is not known any more.
+        marks.extend(reply.is_redacted.then(|| MARK.to_owned()));
         LossGuard {
             allowances: self.allowances,
             query: query.to_owned(),
-            marks: if reply.is_redacted {
-                // The secret may be one that is not known any more.
-                BTreeSet::from([MARK.to_owned()])
-            } else {
-                self.context.redactor.marks()
-            },
+            marks,
             ..LossGuard::default()
         }
     }

@@ -346,3 +346,48 @@ fn no_reply_makes_a_directory_a_repository() {
     let reply = write("half/refs/x") + "^^^half/HEAD\n^^^delete\n";
     assert!(made_repositories(root, &reply).is_empty());
 }
+
+/// A line with a mark for a secret is one that the file, or what it is moved from, has already.
+#[test]
+fn a_mark_for_a_secret_stands_only_on_lines_that_were_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path();
+    let marked = "A = [REDACTED]Zz\r\nother\nK = secretZz";
+    fs::write(root.join("old"), marked).unwrap();
+    fs::write(root.join("plain"), "K = secretZz\n").unwrap();
+    let marks = ["[REDACTED]Zz", "[REDACTED: a GitHub token]"].map(str::to_owned);
+    let guard = LossGuard {
+        marks: BTreeSet::from(marks),
+        ..LossGuard::default()
+    };
+    let policy = PathPolicy::load(root, None).unwrap().guarded(guard);
+    let write = |path: &str, text: &str| format!("^^^{path}\n{text}\n^^^end\n");
+    let delete = "^^^old\n^^^delete\n";
+    for (reply, is_refused) in [
+        (write("old", "  A = [REDACTED]Zz\nK = secretZz"), false),
+        (write("old", "K = [REDACTED]Zz"), true),
+        (write("old", "A = [REDACTED]Zz\nA = [REDACTED]Zz"), true),
+        (write("old", "T = [REDACTED: a GitHub token]"), true),
+        (write("old", "T = [REDACTED: a kind]"), false),
+        (write("new", "A = [REDACTED]Zz"), true),
+        (write("new", "A = [REDACTED]Zz") + delete, false),
+        (
+            write("new", "A = [REDACTED]Zz") + &write("old", "other"),
+            false,
+        ),
+        (write("new", "K = [REDACTED]Zz") + delete, true),
+        (write("plain", "A = [REDACTED]Zz") + delete, true),
+        (write("[REDACTED]Zz", "A") + delete, true),
+    ] {
+        let refused = match policy.verify(parse(&reply)) {
+            Ok(_) => false,
+            Err(VerifyError::Rejected(rejection)) => {
+                let mut kinds = rejection.faults.iter().map(|fault| &fault.kind);
+                assert!(kinds.all(|kind| matches!(kind, FaultKind::Redacted { .. })));
+                true
+            }
+            Err(error) => panic!("{error}"),
+        };
+        assert_eq!(refused, is_refused, "{reply}");
+    }
+}

@@ -10,7 +10,8 @@ use std::sync::LazyLock;
 use regex::bytes::Regex;
 
 use super::private_key;
-use super::search::{PRIVATE_KEY, WORDS, next_credential};
+use super::search::{PRIVATE_KEY, WORDS, kinds, next_credential};
+use crate::secret::Redactor;
 use crate::secret::redactor::HoldingBack;
 
 /// Beginning of a credential's replacement; its kind and a bracket follow.
@@ -26,6 +27,13 @@ static END: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let end = r"-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----|---- END SSH2 (?:ENCRYPTED )?PRIVATE KEY ----|Private-MAC: [0-9a-f]+";
     Regex::new(end).ok()
 });
+
+/// Returns the marks that take the place of this redactor's keys and of credentials.
+pub fn marks(redactor: &Redactor) -> BTreeSet<String> {
+    let mut marks = redactor.marks();
+    marks.extend(kinds().map(|kind| format!("{MARKER}{kind}]")));
+    marks
+}
 
 /// Writer that replaces each credential with its kind. [`finish`](Self::finish) must be called at the end, because the
 /// last line is held back until then.
