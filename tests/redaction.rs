@@ -262,6 +262,33 @@ fn marks_that_stand_for_no_secret_are_written() {
     assert_eq!(project.read("test.rs"), "[REDACTED]ey\n");
 }
 
+/// An edit in the log may not find what was redacted in it.
+#[test]
+fn attest_says_that_an_edits_record_lacks_a_secret() {
+    const SECRET: &str = "dev-pass-1234-word";
+    let reply = format!(
+        "^^^src/main.rs\n^^^find\nconnect(\"{SECRET}\")\n^^^put\nconnect()\n^^^end\n^^^done 1\n"
+    );
+    let server = ModelServer::gemini(&[&reply]);
+    let main = format!("connect(\"{SECRET}\")\n");
+    let project = TestProject::new()
+        .with(&server)
+        .variable("DB_PASSWORD", SECRET)
+        .file("src/main.rs", &main)
+        .file(
+            "agent-config/codeRollup.txt",
+            format!("--- src/main.rs ---\n{main}"),
+        );
+    let run = project
+        .run(&["--allow-secrets", "--reply-format", "edits"])
+        .exits(0);
+    assert_eq!(run.result()["attempts"][0]["redacted"], true);
+    project
+        .run(&["attest"])
+        .exits(1)
+        .says(&["initial-query-response.txt` lacks a secret that was redacted"]);
+}
+
 /// The log of a reply lacks the secrets in it, so it is not applied from there; and nothing can be proven of it.
 #[test]
 fn a_reply_whose_record_lacks_a_secret_is_not_applied_again() {
