@@ -315,9 +315,13 @@ fn undo_says_what_a_build_has_put_in_the_place_of_a_file() {
         let (project, _server) = after_a_run(&build, &[REPLY]);
         project.run(&[]).exits(0);
         project
+            .file("gone", "mine\n")
             .run(&["undo"])
             .exits(6)
-            .says(&["by something else, such as a link: `src/main.rs` (before"]);
+            .says(&[
+                "files were changed after the run: `gone` (before",
+                "`src/main.rs` (now something else, such as a link; before",
+            ]);
     }
 }
 

@@ -28,15 +28,6 @@ pub enum UndoError {
         help("nothing was undone; save your changes, restore these files by hand, and undo again")
     )]
     Changed(Vec<String>),
-    /// Something else is in the place of files.
-    #[error("files have been replaced by something else, such as a link: {}", .0.join("; "))]
-    #[diagnostic(
-        code("/changed-meanwhile/never"),
-        help(
-            "a build may have made it; nothing was undone; restore these files by hand, and undo again"
-        )
-    )]
-    NoFiles(Vec<String>),
     /// A file could not be examined.
     #[error(transparent)]
     #[diagnostic(help("make it readable; nothing was undone"))]
@@ -107,7 +98,7 @@ fn inverse<'c>(
     let mut directory = OpenDirectory::default();
     let mut steps = Vec::new();
     let mut edits = EditsRecord::default();
-    let (mut changed, mut others) = (Vec::new(), Vec::new());
+    let mut changed = Vec::new();
     for (path, change) in &changes.files {
         let entry = directory
             .entry(&root, path)
@@ -127,8 +118,7 @@ fn inverse<'c>(
             continue;
         }
         if !is_as_before && !now.is_some_and(|now| change.after.contains(&now)) {
-            let told = now.map_or(&mut others, |_| &mut changed);
-            told.push(explain(path, folder, change));
+            changed.push(explain(path, folder, change, now.is_none()));
             continue;
         }
         let action = if let Some(before) = &change.before {
@@ -146,19 +136,22 @@ fn inverse<'c>(
             present,
         });
     }
-    if !others.is_empty() {
-        Err(UndoError::NoFiles(others))
-    } else if !changed.is_empty() {
-        Err(UndoError::Changed(changed))
-    } else {
+    if changed.is_empty() {
         Ok((steps, edits))
+    } else {
+        Err(UndoError::Changed(changed))
     }
 }
 
-fn explain(path: &str, folder: &str, change: &LoggedChange) -> String {
+fn explain(path: &str, folder: &str, change: &LoggedChange, is_no_file: bool) -> String {
     let before = change.before.as_ref().map_or_else(
         || "not there".to_owned(),
         |before| format!("`{}`", saved_path(folder, before)),
     );
-    format!("`{path}` (before the run it was {before})")
+    let now = if is_no_file {
+        "now something else, such as a link; "
+    } else {
+        ""
+    };
+    format!("`{path}` ({now}before the run it was {before})")
 }

@@ -836,7 +836,6 @@ fn below(told: &mut Told) {
     }
     told.error(UndoLogError::from(path_error("read")));
     told.error(UndoError::Changed(vec![s("`a`")]));
-    told.error(UndoError::NoFiles(vec![s("`a`")]));
     told.error(UndoError::Io(path_error("read")));
     for error in apply_errors() {
         told.error(UndoError::Apply(error));
