@@ -676,6 +676,25 @@ fn a_scratch_tree_in_which_nothing_was_changed_is_not_discarded() {
 }
 
 #[test]
+fn a_file_that_a_command_has_only_touched_was_not_changed_by_the_user() {
+    let (chat, server) = ChatProject::scripted([
+        call("read_file", json!({"path": "build.sh"})),
+        call(
+            "execute_command",
+            json!({"command": "touch build.sh; echo b > b.txt"}),
+        ),
+        say("It is built."),
+        say("Seen."),
+    ]);
+    chat.run(&["--auto-pilot", "--scratch", "-p", "build"])
+        .exits(0);
+    assert!(chat.project.path("b.txt").exists());
+    chat.run(&["--resume", "-p", "on"]).exits(0);
+    let sent = server.messages()[3].to_string();
+    assert!(!sent.contains(CHANGED), "{sent}");
+}
+
+#[test]
 fn a_talk_takes_no_scratch_tree() {
     let project = TestProject::new();
     for agent in ["dev", "plan", "chat"] {

@@ -328,8 +328,11 @@ impl<'c> RunTree<'c> {
             return Err(error.into());
         }
         for (path, mode) in modes {
-            let file = open(&root, &path);
-            let set = file.and_then(|file| file.map_or(Ok(()), |file| file.set_permissions(mode)));
+            let set = open(&root, &path).and_then(|file| match file {
+                // Setting the same mode would make the file look as if somebody had changed it.
+                Some(file) if file.metadata()?.permissions() != mode => file.set_permissions(mode),
+                _ => Ok(()),
+            });
             if let Err(error) = set {
                 run.warn(format!(
                     "the mode of `{path}` was not brought over: {error}"
