@@ -695,6 +695,23 @@ fn a_file_that_a_command_has_only_touched_was_not_changed_by_the_user() {
 }
 
 #[test]
+fn what_a_refused_request_had_done_in_a_scratch_tree_is_told_as_discarded() {
+    let (chat, server) = ChatProject::scripted([
+        call("write_file", json!({"path": "n.txt", "content": "1\n"})),
+        say("I will not say tha").stop("refusal"),
+        say("I see."),
+    ]);
+    chat.run(&["--auto-pilot", "--scratch", "-p", "BAD WISH"])
+        .exits(4);
+    chat.run(&["--resume", "-p", "what now?"]).exits(0);
+    let sent = server.messages()[2]["messages"].to_string();
+    assert_eq!(sent.matches(DISCARDED).count(), 1, "{sent}");
+    for told in ["BAD WISH", "n.txt", "stays as it is", CHANGED] {
+        assert!(!sent.contains(told), "{told}: {sent}");
+    }
+}
+
+#[test]
 fn a_talk_takes_no_scratch_tree() {
     let project = TestProject::new();
     for agent in ["dev", "plan", "chat"] {

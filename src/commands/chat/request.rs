@@ -83,7 +83,7 @@ pub fn work(
         ..setup(place, answers, true)
     };
     in_run(place, setup, text, |run, conversation| {
-        let before = conversation.clone();
+        let mut before = conversation.clone();
         let mut known = place.briefing.borrow().clone();
         let used = place.meter.used(&before);
         let result = with_agent(place, run, is_headless, |agent| {
@@ -93,7 +93,11 @@ pub fn work(
         let since = conversation.history.get(begun..).unwrap_or_default();
         if matches!(&result, Err(error) if is_taken_out(error, since)) {
             place.meter.estimated(used, &before);
-            known.taken_out(&run.changed(), &commands(since));
+            if run.is_in_scratch() {
+                before.is_unapplied |= conversation.is_unapplied;
+            } else {
+                known.taken_out(&run.changed(), &commands(since));
+            }
             place.briefing.replace(known);
             if let Err(problem) = place.keep(&Purpose::STEP, &before) {
                 run.warn(problem.to_string());
