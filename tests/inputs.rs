@@ -636,6 +636,20 @@ fn a_repair_shows_what_has_become_of_the_files_of_the_run() {
     assert!(asked.contains("--- FILE REMOVED b ---\n"), "{asked}");
 }
 
+/// Such a path is not free, as that of a removed file is.
+#[test]
+fn a_repair_says_that_something_else_is_in_the_place_of_a_file() {
+    for make in ["ln -s real.rs src/main.rs", "mkdir src/main.rs"] {
+        let build = format!("test -e ok && exit; mv src/main.rs src/real.rs; {make}; exit 1");
+        let server = ModelServer::gemini(&[REPLACES, "^^^ok\n^^^end\n"]);
+        let project = TestProject::new().with(&server).build(&build);
+        project.run(&[]).exits(0);
+        let asked = server.requests()[1].user();
+        let shown = "--- FILE REPLACEMENT src/main.rs ---\n[The file is gone: a link or the like";
+        assert!(asked.contains(shown), "{asked}");
+    }
+}
+
 #[test]
 fn a_credential_that_a_build_puts_into_a_file_of_the_run_is_not_sent() {
     let token = "ghp_0123456789abcdefghijABCDEFGHIJ012345";

@@ -186,6 +186,12 @@ impl<'c> RunTree<'c> {
         file.map(|file| read_open(file, LARGEST)).transpose()
     }
 
+    /// Returns whether something is in the place of a file that is no regular file, such as a link.
+    pub fn is_no_file(&self, path: &str) -> bool {
+        let found = self.root.join(path).symlink_metadata();
+        found.is_ok_and(|found| !found.is_file())
+    }
+
     /// Applies a reply's edits, and records and reports them.
     pub fn apply(&mut self, run: &mut Run<'_>, edits: &VerifiedEdits) -> Result<(), Error> {
         self.context.interrupt.check()?;
