@@ -1,6 +1,6 @@
 //! Compares the new text of a file with the old one; silent losses are faults. Pure.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use memchr::memmem;
 
@@ -83,11 +83,14 @@ impl LossGuard {
             // Few texts have any, and some are long.
             memmem::find(new.as_bytes(), ANY_MARK.as_bytes())?;
             let old = old();
-            let mut left: Vec<&[u8]> = marked(&old).collect();
-            marked(new.as_bytes()).find_map(|line| {
-                let known = left.iter().position(|old| *old == line);
-                let known = known.map(|at| left.swap_remove(at));
-                mark_in(line).filter(|_| known.is_none())
+            let mut left: HashMap<&[u8], usize> = HashMap::new();
+            marked(&old).for_each(|line| *left.entry(line).or_default() += 1);
+            marked(new.as_bytes()).find_map(|line| match left.get_mut(line) {
+                Some(count @ 1..) => {
+                    *count -= 1;
+                    None
+                }
+                _ => mark_in(line),
             })
         };
         let in_path = mark_in(path.as_bytes()).filter(|_| is_new);
