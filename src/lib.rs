@@ -65,9 +65,7 @@ pub mod measured {
         CommandStatus, Invocation, ProcessError, ProcessState, Processes, Ran, Report, SpawnOptions,
     };
     pub use crate::exec::sandbox::{Sandbox, SandboxMode, SandboxPolicy};
-    pub use crate::exec::scratch::{
-        Scratch, ScratchChange, ScratchError, ScratchKind, ScratchPlace,
-    };
+    pub use crate::exec::scratch::{Scratch, ScratchChange, ScratchKind, ScratchPlace};
     pub use crate::model::ReplyFormat;
     pub use crate::model::message::{Message, Role};
     pub use crate::model::price::Usd;

@@ -9,9 +9,9 @@ use std::time::{Duration, SystemTime};
 
 use code_commit::measured::{
     BuildScript, BuildStatus, ChildEnv, Sandbox, SandboxMode, SandboxPolicy, Scratch,
-    ScratchChange, ScratchError, ScratchKind, ScratchPlace,
+    ScratchChange, ScratchKind, ScratchPlace,
 };
-use code_commit::{Interrupt, SystemClock};
+use code_commit::{Exit, Interrupt, SystemClock};
 
 use crate::support::{bubblewrap_works, for_every_user, open_directory, skipped};
 
@@ -333,7 +333,7 @@ fn a_signal_ends_the_copy_of_a_fork() {
     let [_, copy] = place.trees();
     place.interrupt.raise();
     let error = copy.fork().unwrap_err();
-    assert!(matches!(error, ScratchError::Interrupted(_)), "{error}");
+    assert!(matches!(error.exit(), Exit::Interrupted(_)), "{error}");
 }
 
 #[test]

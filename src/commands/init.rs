@@ -16,7 +16,7 @@ use crate::exec::sandbox::SandboxMode;
 use crate::model::price::Usd;
 use crate::model::{ModelTable, Purpose, catalogue};
 use crate::project::gitignore::{GITIGNORE, IgnoreRules};
-use crate::project::index::{IndexProblem, TrackedPaths};
+use crate::project::index::TrackedPaths;
 use crate::project::kind::ProjectKind;
 use crate::project::walk::Walk;
 use crate::project::{
@@ -159,7 +159,7 @@ fn next_steps(
 fn tracking(root: &Path, files: &[(&str, &str)]) -> Option<String> {
     let add = "git add --all: the rollup contains the files that git tracks";
     match TrackedPaths::below(root) {
-        Err(IndexProblem::NoRepository) => return Some(format!("git init && {add}")),
+        Err(ProjectProblem::NoRepository) => return Some(format!("git init && {add}")),
         Ok(tracked) if tracked == TrackedPaths::default() => return Some(add.to_owned()),
         _ => {}
     }

@@ -34,8 +34,9 @@ use super::child_env::ChildEnv;
 use super::descriptors::path_of;
 use super::supervised_child::SupervisedChild;
 use super::supervisor::SupervisorPlace;
+use crate::sys::error::Error;
 use crate::sys::files::{self, IfThere as _, Links, MIB};
-use crate::sys::interrupt::{Interrupt, Interrupted};
+use crate::sys::interrupt::Interrupt;
 
 /// Maximum size, in bytes, of a file that is read from a tree.
 const LARGEST: u64 = 128 * MIB;
@@ -64,20 +65,13 @@ pub struct ScratchPlace<'a> {
     pub interrupt: &'a Interrupt,
 }
 
-/// Errors from making a scratch tree.
+/// Neither an overlay nor a copy of the project can be made.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
-pub enum ScratchError {
-    /// Neither an overlay nor a copy can be made.
-    #[error("the project cannot be copied: {0}")]
-    #[diagnostic(help(
-        "make its files readable, or set `TMPDIR` to a directory outside the project with room for a copy of it"
-    ))]
-    Copy(io::Error),
-    /// A signal arrived.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Interrupted(#[from] Interrupted),
-}
+#[error("the project cannot be copied: {0}")]
+#[diagnostic(help(
+    "make its files readable, or set `TMPDIR` to a directory outside the project with room for a copy of it"
+))]
+struct NotCopied(io::Error);
 
 /// A file that differs from the project's.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -109,7 +103,7 @@ impl Scratch {
     ///
     /// # Errors
     /// Fails if neither can be made, or a signal arrived.
-    pub fn new(project: &Path, options: &ScratchPlace<'_>) -> Result<Self, ScratchError> {
+    pub fn new(project: &Path, options: &ScratchPlace<'_>) -> Result<Self, Error> {
         let program = options
             .program
             .map(|path| files::open(path, Links::Followed));
@@ -131,7 +125,7 @@ impl Scratch {
     ///
     /// # Errors
     /// Fails if it cannot be made, or a signal arrived.
-    pub fn fork(&self) -> Result<Self, ScratchError> {
+    pub fn fork(&self) -> Result<Self, Error> {
         let is_overlay = self.kind == ScratchKind::Overlay;
         // From inside this tree, the project's path leads to it.
         let is_below = is_overlay && !self.is_entered.load(Ordering::Relaxed);
@@ -366,7 +360,7 @@ impl Maker {
         })
     }
 
-    fn copy(&self, source: &Path) -> Result<Scratch, ScratchError> {
+    fn copy(&self, source: &Path) -> Result<Scratch, Error> {
         let made = self.first(|base| {
             let place = Place::new(base)?;
             let is_shared = copy_tree(source, place.tree(), self.excluded, &self.interrupt)?;
@@ -385,7 +379,7 @@ impl Maker {
         });
         made.map_err(|error| match self.interrupt.check() {
             Err(interrupted) => interrupted.into(),
-            Ok(()) => ScratchError::Copy(error),
+            Ok(()) => NotCopied(error).into(),
         })
     }
 

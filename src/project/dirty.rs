@@ -14,7 +14,8 @@ use gix_index::entry::{Flags, Mode};
 use gix_index::hash::{Kind, ObjectId, hasher};
 
 use super::gitignore::IgnoreRules;
-use super::index::{IndexProblem, for_each_below};
+use super::index::for_each_below;
+use super::problem::ProjectProblem;
 use super::repository::{DOT_GIT, Repository};
 use super::walk::{EntryKind, Walk};
 use crate::sys::files::{self, Links, MIB};
@@ -30,7 +31,7 @@ const LOOKED_AT: usize = 100_000;
 ///
 /// # Errors
 /// Fails if there is no repository or its index cannot be read.
-pub fn dirty(root: &Path) -> Result<Vec<String>, IndexProblem> {
+pub fn dirty(root: &Path) -> Result<Vec<String>, ProjectProblem> {
     let (mut tracked, mut found) = (HashSet::new(), Vec::new());
     let has_modes = has_modes(root);
     for_each_below(root, |path, entry, kind| {
@@ -57,7 +58,7 @@ pub fn changed(
     root: &Path,
     paths: &BTreeSet<&str>,
     git: Option<&Git>,
-) -> Result<Vec<String>, IndexProblem> {
+) -> Result<Vec<String>, ProjectProblem> {
     let mut found = BTreeSet::new();
     if paths.is_empty() {
         return Ok(Vec::new());
@@ -230,7 +231,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let top = dir.path().canonicalize().unwrap();
         let root = top.join("project");
-        assert!(matches!(dirty(&top), Err(IndexProblem::NoRepository)));
+        assert!(matches!(dirty(&top), Err(ProjectProblem::NoRepository)));
         fs::create_dir_all(root.join("src")).unwrap();
         for path in [
             "same", "changed", "longer", "gone", "touched", "link", "src/a",

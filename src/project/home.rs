@@ -7,8 +7,8 @@ use regex::Regex;
 
 use crate::sys::environment::Environment;
 use crate::sys::excerpt::lossy;
-use crate::sys::files::{self, Links, MIB, PathError};
-use crate::sys::home_file;
+use crate::sys::files::{self, Links, MIB};
+use crate::sys::home_file::{self, HomeFileProblem};
 use crate::sys::text::regex;
 
 /// Matches a key in a settings or accounts file, even if the file is malformed.
@@ -134,52 +134,15 @@ impl System {
     }
 }
 
-/// Errors from finding an agent's home.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
-#[diagnostic(
-    code("/settings"),
-    help("set `{own}` to the absolute path of a directory for settings and sessions")
-)]
-pub enum NoHome {
-    /// A required variable is not set.
-    #[error("there is no place for settings and sessions: `{variable}` is not set")]
-    Unset {
-        /// Name of the variable that is not set.
-        variable: &'static str,
-        /// Name of the variable for the directory itself.
-        own: &'static str,
-    },
-    /// A variable does not contain an absolute path.
-    #[error("`{variable}` is `{}`, which is not an absolute path", .value.escape_debug())]
-    NotAbsolute {
-        /// Name of the variable.
-        variable: &'static str,
-        /// Value of the variable.
-        value: String,
-        /// Name of the variable for the directory itself.
-        own: &'static str,
-    },
-}
-
-/// A file in an agent's home does not exist and cannot be created.
-#[derive(Debug, thiserror::Error, miette::Diagnostic)]
-#[error("`{}` cannot be made: {}", .problem.path.display(), .problem.source)]
-#[diagnostic(code("/settings"), help("make its directory writable, or set `{}` to one that is", .home.variable))]
-pub struct UnwritableHome {
-    /// The home.
-    pub home: &'static AgentHome,
-    /// The file and the reason.
-    pub problem: PathError,
-}
-
 impl AgentHome {
     /// Creates a file with this content in the home. Returns `false` if it already exists, and then stays.
     ///
     /// # Errors
     /// Fails if the file cannot be created.
-    pub fn create(&'static self, path: &Path, content: &[u8]) -> Result<bool, UnwritableHome> {
-        let home = self;
-        home_file::create(path, content).map_err(|problem| UnwritableHome { home, problem })
+    pub fn create(&self, path: &Path, content: &[u8]) -> Result<bool, HomeFileProblem> {
+        let own = self.variable;
+        home_file::create(path, content)
+            .map_err(|problem| HomeFileProblem::NotMade { own, problem })
     }
 
     /// Returns the home directory: the value of the home's own variable, else a directory below the XDG variable if
@@ -187,7 +150,11 @@ impl AgentHome {
     ///
     /// # Errors
     /// Fails if the variable that decides is not set or not an absolute path.
-    pub fn directory(&self, environment: &Environment, system: System) -> Result<PathBuf, NoHome> {
+    pub fn directory(
+        &self,
+        environment: &Environment,
+        system: System,
+    ) -> Result<PathBuf, HomeFileProblem> {
         if let Some(home) = self.absolute(environment, self.variable)? {
             return Ok(home.to_owned());
         }
@@ -200,7 +167,7 @@ impl AgentHome {
         if let Some(xdg) = xdg.filter(|_| on_mac_os.is_none()) {
             return Ok(xdg);
         }
-        let unset = || NoHome::Unset {
+        let unset = || HomeFileProblem::NoPlace {
             variable: "HOME",
             own: self.variable,
         };
@@ -219,9 +186,9 @@ impl AgentHome {
         &self,
         environment: &'e Environment,
         variable: &'static str,
-    ) -> Result<Option<&'e Path>, NoHome> {
+    ) -> Result<Option<&'e Path>, HomeFileProblem> {
         match environment.os(variable).map(Path::new) {
-            Some(path) if !path.is_absolute() => Err(NoHome::NotAbsolute {
+            Some(path) if !path.is_absolute() => Err(HomeFileProblem::NotAbsolute {
                 variable,
                 value: path.to_string_lossy().into_owned(),
                 own: self.variable,
@@ -241,7 +208,7 @@ mod tests {
         profile: &AgentHome,
         system: System,
         variables: &[(&str, &str)],
-    ) -> Result<String, NoHome> {
+    ) -> Result<String, HomeFileProblem> {
         let environment = Environment::of(variables);
         let directory = profile.directory(&environment, system);
         directory.map(|path| path.to_str().unwrap().to_owned())
@@ -270,8 +237,8 @@ mod tests {
             ),
             (MacOs, &[mac, own], "/my/own"),
         ] {
-            let found = directory_of(&DEV, system, variables);
-            assert_eq!(found.as_deref(), Ok(expected), "{system:?} {variables:?}");
+            let found = directory_of(&DEV, system, variables).unwrap();
+            assert_eq!(found, expected, "{system:?} {variables:?}");
         }
     }
 
@@ -293,8 +260,8 @@ mod tests {
             (&[home, xdg, own], "/my/own"),
         ] {
             for system in [Linux, MacOs] {
-                let found = directory_of(&PLAN, system, variables);
-                assert_eq!(found.as_deref(), Ok(expected), "{system:?} {variables:?}");
+                let found = directory_of(&PLAN, system, variables).unwrap();
+                assert_eq!(found, expected, "{system:?} {variables:?}");
             }
         }
     }
@@ -319,18 +286,12 @@ mod tests {
     fn without_a_place_the_variable_is_named() {
         for profile in [&DEV, &PLAN] {
             let own = profile.variable;
-            let unset = NoHome::Unset {
-                variable: "HOME",
-                own,
-            };
-            let relative = |variable| NoHome::NotAbsolute {
-                variable,
-                value: "here".to_owned(),
-                own,
-            };
+            let unset = "there is no place for settings and sessions: `HOME` is not set";
+            let relative =
+                |variable| format!("`{variable}` is `here`, which is not an absolute path");
             for (system, variables, expected) in [
-                (Linux, &[][..], unset.clone()),
-                (MacOs, &[("HOME", "")], unset),
+                (Linux, &[][..], unset.to_owned()),
+                (MacOs, &[("HOME", "")], unset.to_owned()),
                 (Linux, &[("HOME", "here")], relative("HOME")),
                 (
                     Linux,
@@ -339,7 +300,7 @@ mod tests {
                 ),
             ] {
                 let problem = directory_of(profile, system, variables).unwrap_err();
-                assert_eq!(problem, expected);
+                assert_eq!(problem.to_string(), expected);
                 assert!(problem.hint().unwrap().contains(own));
             }
         }

@@ -8,42 +8,18 @@ mod essential;
 mod tests;
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use gix_index::decode::Options;
 use gix_index::hash::{Kind, ObjectId, hasher};
 use gix_index::{Entry, State};
 
-use super::repository::{self, MEND_REPOSITORY, Repository};
+use super::problem::ProjectProblem;
+use super::repository::{self, Repository};
 use crate::sys::files::PathError;
 
 /// Maximum size of an index in bytes. The index of half a million files is half this size.
 const LARGEST: u64 = 128 << 20;
-
-/// Errors from determining which paths git tracks.
-#[derive(Debug, thiserror::Error, miette::Diagnostic)]
-#[diagnostic(code("not-ready"))]
-pub enum IndexProblem {
-    /// The project is in no repository.
-    #[error("the project is in no git repository")]
-    #[diagnostic(help("make the project a repository: `git init && git add --all`"))]
-    NoRepository,
-    /// A file of the repository cannot be read.
-    #[error("`{}` cannot be read: {source}", .path.display())]
-    #[diagnostic(help("{MEND_REPOSITORY}"))]
-    Unreadable { path: PathBuf, source: io::Error },
-    /// The index is damaged or in an unknown format.
-    #[error("git's index `{}` is damaged or of an unknown kind: {cause}", .path.display())]
-    #[diagnostic(help("{MEND_REPOSITORY}"))]
-    Damaged { path: PathBuf, cause: String },
-}
-
-impl From<PathError> for IndexProblem {
-    fn from(error: PathError) -> Self {
-        let PathError { path, source, .. } = error;
-        Self::Unreadable { path, source }
-    }
-}
 
 /// The paths that git tracks in and below a directory, sorted and without duplicates.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -54,7 +30,7 @@ impl TrackedPaths {
     ///
     /// # Errors
     /// Fails if there is no repository or its index cannot be read.
-    pub fn below(root: &Path) -> Result<Self, IndexProblem> {
+    pub fn below(root: &Path) -> Result<Self, ProjectProblem> {
         let mut paths = Vec::new();
         for_each_below(root, |path, _, _| paths.push(path))?;
         paths.sort();
@@ -86,8 +62,8 @@ impl TrackedPaths {
 pub(super) fn for_each_below(
     root: &Path,
     mut see: impl FnMut(String, &Entry, Kind),
-) -> Result<(), IndexProblem> {
-    let repository = Repository::of(root)?.ok_or(IndexProblem::NoRepository)?;
+) -> Result<(), ProjectProblem> {
+    let repository = Repository::of(root)?.ok_or(ProjectProblem::NoRepository)?;
     let kind = object_format(&repository).map_err(PathError::of("read", root.join(".git")))?;
     let prefix = Repository::prefix(&repository.top, root);
     for_each_entry(&repository.own, kind, |path, entry| {
@@ -116,7 +92,7 @@ fn for_each_entry(
     directory: &Path,
     kind: Kind,
     mut add: impl FnMut(&[u8], &Entry),
-) -> Result<(), IndexProblem> {
+) -> Result<(), ProjectProblem> {
     let path = directory.join("index");
     let Some(index) = decode(&path, kind, None)? else {
         return Ok(());
@@ -124,7 +100,7 @@ fn for_each_entry(
     if let Some(link) = index.link() {
         let checksum = link.shared_index_checksum;
         let path = directory.join(format!("sharedindex.{checksum}"));
-        let damaged = |cause: &str| IndexProblem::Damaged {
+        let damaged = |cause: &str| ProjectProblem::DamagedIndex {
             path: path.clone(),
             cause: cause.to_owned(),
         };
@@ -155,12 +131,12 @@ fn decode(
     path: &Path,
     kind: Kind,
     expected: Option<ObjectId>,
-) -> Result<Option<State>, IndexProblem> {
+) -> Result<Option<State>, ProjectProblem> {
     let read = repository::read(path, LARGEST);
     let Some(content) = read.map_err(PathError::of("read", path))? else {
         return Ok(None);
     };
-    let damaged = |cause: String| IndexProblem::Damaged {
+    let damaged = |cause: String| ProjectProblem::DamagedIndex {
         path: path.to_path_buf(),
         cause,
     };

@@ -5,7 +5,8 @@
 
 use std::fs::File;
 
-use super::files::{Project, ProjectProblem};
+use super::files::Project;
+use super::problem::ProjectProblem;
 use crate::sys::file_lock::{self, LockProblem};
 use crate::sys::files;
 

@@ -2,7 +2,7 @@
 //!
 //! | part | purpose |
 //! |---|---|
-//! | `files` | well-known paths and required inputs |
+//! | `files`, `problem` | well-known paths and required inputs, and errors from reading the project |
 //! | [`place`], `lock` | finding the project, and locking it for one run at a time |
 //! | [`repository`], [`repositories`], [`index`], [`dirty`] | git: its folders, tracked files and uncommitted changes |
 //! | [`gitignore`], [`walk`] | git's ignore rules, and walking a tree without ignored files |
@@ -25,6 +25,7 @@ pub mod kind;
 mod lock;
 pub mod outline;
 pub mod place;
+mod problem;
 pub mod ranking;
 pub mod repositories;
 pub mod repository;
@@ -33,7 +34,8 @@ pub mod run_folder;
 pub mod walk;
 
 pub use self::files::{
-    CONFIG, DRAFT, EXAMPLE_QUERY, LOGS, OUTLINE, PROJECT_GATE, Project, ProjectProblem, QUERY,
-    RATES, ROLLUP, USER_FLAGS,
+    CONFIG, DRAFT, EXAMPLE_QUERY, LOGS, OUTLINE, PROJECT_GATE, Project, QUERY, RATES, ROLLUP,
+    USER_FLAGS,
 };
 pub use self::lock::ProjectLock;
+pub use self::problem::ProjectProblem;

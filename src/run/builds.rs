@@ -17,7 +17,7 @@ use crate::exec::child_env::ChildEnv;
 use crate::exec::hosts::AllowedHost;
 use crate::exec::process::{CommandStatus, ProcessError};
 use crate::exec::sandbox::{Sandbox, SandboxMode, SandboxPolicy, SandboxProblem, services};
-use crate::exec::scratch::{Scratch, ScratchError, ScratchPlace};
+use crate::exec::scratch::{Scratch, ScratchPlace};
 use crate::model::price::Usd;
 use crate::project::configured::ConfiguredPaths;
 use crate::project::home::{self, AGENT_FOLDER};
@@ -333,7 +333,7 @@ fn script_digest(context: &Context<'_>) -> Option<String> {
 ///
 /// # Errors
 /// Fails if neither an overlay nor a copy can be made.
-pub fn fork(context: &Context<'_>) -> Result<Scratch, ScratchError> {
+pub fn fork(context: &Context<'_>) -> Result<Scratch, Error> {
     let own = context.scratch.map(|run| run.scratch.fork());
     own.unwrap_or_else(|| scratch(context))
 }
@@ -354,7 +354,7 @@ pub fn describe(status: BuildStatus) -> String {
 ///
 /// # Errors
 /// Fails if neither an overlay nor a copy can be made.
-pub fn scratch(context: &Context<'_>) -> Result<Scratch, ScratchError> {
+pub fn scratch(context: &Context<'_>) -> Result<Scratch, Error> {
     let cache = context
         .environment
         .os("XDG_CACHE_HOME")

@@ -4,9 +4,8 @@ use std::path::PathBuf;
 
 use crate::exec::sandbox::SandboxProblem;
 use crate::model::catalogue;
-use crate::project::LOGS;
-use crate::project::index::IndexProblem;
 use crate::project::repository::MEND_REPOSITORY;
+use crate::project::{LOGS, ProjectProblem};
 use crate::record::run_files::{BASELINE, UNAPPLIED};
 use crate::secret::credentials::Finding;
 use crate::sys::files::PathError;
@@ -47,7 +46,7 @@ pub enum RunError {
     /// The index cannot be read, so that it is not known whether the project is clean.
     #[error(transparent)]
     #[diagnostic(code("/not-clean"), forward(0))]
-    CleanUnknown(IndexProblem),
+    CleanUnknown(ProjectProblem),
     /// git cannot list the staged files.
     #[error("git cannot say what is staged: {0}")]
     #[diagnostic(
@@ -120,7 +119,7 @@ pub enum RunError {
     /// The files that git tracks cannot be determined.
     #[error("git does not list the project's files: {0}")]
     #[diagnostic(transparent)]
-    NoIndex(IndexProblem),
+    NoIndex(ProjectProblem),
     /// The staged files cannot be read.
     #[error("what is staged cannot be read: {0}")]
     #[diagnostic(code("not-ready"), help("{MEND_REPOSITORY}"))]

@@ -39,23 +39,6 @@ pub struct Telemetry<'e> {
     seed: u128,
 }
 
-/// Errors from exporting a run.
-#[derive(Debug, thiserror::Error)]
-pub enum TelemetryProblem {
-    /// The collector's URL or the proxy cannot be used.
-    #[error(transparent)]
-    Endpoint(#[from] EndpointProblem),
-    /// The value of another variable cannot be used. It may be a secret.
-    #[error("`{variable}` is not {expected}")]
-    Setting {
-        variable: String,
-        expected: &'static str,
-    },
-    /// The collector does not accept the trace.
-    #[error("`{host}`: {reason}")]
-    NotTaken { host: String, reason: String },
-}
-
 impl<'e> Telemetry<'e> {
     /// Reads the settings; `None` if nothing is exported. `seed` is random.
     pub fn of(environment: &'e Environment, seed: u128) -> Option<Self> {
@@ -95,7 +78,7 @@ impl<'e> Telemetry<'e> {
         project: &Project,
         (record, task): (&RunRecord, Option<&str>),
         interrupt: &Interrupt,
-    ) -> Result<(), TelemetryProblem> {
+    ) -> Result<(), String> {
         let folder = record.log.as_deref().unwrap_or_default();
         // The folder's files contain no keys.
         let past = PastRun::at(project, folder);
@@ -114,8 +97,9 @@ impl<'e> Telemetry<'e> {
     ///
     /// # Errors
     /// Fails if a setting cannot be used, or the collector does not accept the trace in time.
-    fn export(&self, trace: &Trace<'_>, interrupt: &Interrupt) -> Result<(), TelemetryProblem> {
+    fn export(&self, trace: &Trace<'_>, interrupt: &Interrupt) -> Result<(), String> {
         let setting = |name| setting(self.environment, name);
+        let told = |problem: EndpointProblem| problem.to_string();
         let (variable, value) = setting("HEADERS");
         let headers = pairs(&variable, value.unwrap_or_default())?;
         let (variable, value) = setting("ENDPOINT");
@@ -125,7 +109,7 @@ impl<'e> Telemetry<'e> {
         let query = url.find('?').filter(|_| of_traces);
         let (base, path) = url.split_at(query.unwrap_or(url.len()));
         let has_key = !headers.is_empty() || query.is_some();
-        let endpoint = Endpoint::parse(&variable, base, has_key)?;
+        let endpoint = Endpoint::parse(&variable, base, has_key).map_err(told)?;
         let path = if of_traces { path.trim_end() } else { PATH };
         let (variable, value) = setting("TIMEOUT");
         let wrong_time = |_| wrong(&variable, "a number of milliseconds");
@@ -140,7 +124,7 @@ impl<'e> Telemetry<'e> {
             "http/json" => ("application/json", json.to_string().into_bytes()),
             _ => return Err(wrong(&variable, "`http/protobuf` or `http/json`")),
         };
-        let proxies = Proxies::from_environment(self.environment)?;
+        let proxies = Proxies::from_environment(self.environment).map_err(told)?;
         let client = HttpClient::new(endpoint, &proxies, interrupt, 0);
         let mut request = client.agent.post(client.endpoint.url(path));
         for (name, value) in headers {
@@ -155,12 +139,11 @@ impl<'e> Telemetry<'e> {
             Ok(answer) => format!("it answers with status {}", answer.status().as_u16()),
             Err(error) => error.to_string(),
         };
-        let host = client.endpoint.host().to_owned();
-        Err(TelemetryProblem::NotTaken { host, reason })
+        Err(format!("`{}`: {reason}", client.endpoint.host()))
     }
 
     /// Returns the attributes of the program, as an object.
-    fn resource(&self) -> Result<Value, TelemetryProblem> {
+    fn resource(&self) -> Result<Value, String> {
         let given = pairs(RESOURCE, self.environment.get(RESOURCE).unwrap_or_default())?;
         let mut resource = json!({"service.name": env!("CARGO_PKG_NAME"), "service.version": env!("CARGO_PKG_VERSION")});
         for (name, value) in given {
@@ -193,8 +176,8 @@ fn setting<'e>(environment: &'e Environment, name: &str) -> (String, Option<&'e 
     }
 }
 
-/// Parses `name=value,name=value`, with escapes in the values.
-fn pairs(variable: &str, list: &str) -> Result<Vec<(String, String)>, TelemetryProblem> {
+/// Parses `name=value,name=value`, with escapes in the values, which errors do not show: they may be secrets.
+fn pairs(variable: &str, list: &str) -> Result<Vec<(String, String)>, String> {
     let parts = list.split(',').filter(|part| !part.trim().is_empty());
     let pair = |part: &str| {
         let (left, right) = part.split_once('=')?;
@@ -206,11 +189,8 @@ fn pairs(variable: &str, list: &str) -> Result<Vec<(String, String)>, TelemetryP
     pairs.ok_or_else(|| wrong(variable, "a list of `name=value`"))
 }
 
-fn wrong(variable: &str, expected: &'static str) -> TelemetryProblem {
-    TelemetryProblem::Setting {
-        variable: variable.to_owned(),
-        expected,
-    }
+fn wrong(variable: &str, expected: &str) -> String {
+    format!("`{variable}` is not {expected}")
 }
 
 /// Returns the trace and the span named by `TRACEPARENT`, and whether they are sampled; `None` if it is invalid, or has

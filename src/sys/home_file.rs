@@ -17,17 +17,46 @@ use crate::sys::positions::{self, Misplaced, Positions};
 /// Mode bits that give other users access.
 const OTHERS: u32 = 0o077;
 
-/// Errors from reading a file in the home directory.
+/// Errors from finding the home directory, and from reading and writing its files. `own` is the variable for the
+/// directory itself.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
-#[diagnostic(code("/settings"))]
 pub enum HomeFileProblem {
+    /// A required variable is not set.
+    #[error("there is no place for settings and sessions: `{variable}` is not set")]
+    #[diagnostic(code("/settings"), help("{}", to_place(own)))]
+    NoPlace {
+        variable: &'static str,
+        own: &'static str,
+    },
+    /// A variable does not contain an absolute path.
+    #[error("`{variable}` is `{}`, which is not an absolute path", .value.escape_debug())]
+    #[diagnostic(code("/settings"), help("{}", to_place(own)))]
+    NotAbsolute {
+        variable: &'static str,
+        value: String,
+        own: &'static str,
+    },
+    /// The file does not exist and cannot be created.
+    #[error("`{}` cannot be made: {}", .problem.path.display(), .problem.source)]
+    #[diagnostic(
+        code("/settings"),
+        help("make its directory writable, or set `{own}` to one that is")
+    )]
+    NotMade {
+        own: &'static str,
+        problem: PathError,
+    },
+    /// The file cannot be written.
+    #[error(transparent)]
+    #[diagnostic(help("make `{}` writable", .0.path.parent().unwrap_or(&.0.path).display()))]
+    Unwritable(#[from] PathError),
     /// The file cannot be read.
     #[error("`{}` cannot be read: {source}", .path.display())]
-    #[diagnostic(help("make `{}` {}", path.display(), if files::is_too_large(source) { "smaller, or remove it" } else { "a readable file" }))]
+    #[diagnostic(code("/settings"), help("make `{}` {}", path.display(), if files::is_too_large(source) { "smaller, or remove it" } else { "a readable file" }))]
     Unreadable { path: PathBuf, source: io::Error },
     /// The file contains a mistake.
     #[error("`{}`, {mistake}", .path.display())]
-    #[diagnostic(help("fix it there, or remove the file: {without}"))]
+    #[diagnostic(code("/settings"), help("fix it there, or remove the file: {without}"))]
     Mistake {
         /// Path of the file.
         path: PathBuf,
@@ -36,6 +65,11 @@ pub enum HomeFileProblem {
         /// Effect of removing the file.
         without: &'static str,
     },
+}
+
+/// Returns the hint on how to give an agent a home.
+fn to_place(own: &str) -> String {
+    format!("set `{own}` to the absolute path of a directory for settings and sessions")
 }
 
 /// Reads and parses a file; `None` if it does not exist.

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::run::accounts::Accounts;
-use crate::sys::files::PathError;
 use crate::sys::home_file::{self, HomeFileProblem, first_version};
 use crate::sys::sha256;
 
@@ -38,19 +37,6 @@ impl Default for Form {
             folders: BTreeMap::new(),
         }
     }
-}
-
-/// Errors from trusting a file.
-#[derive(Debug, thiserror::Error, miette::Diagnostic)]
-pub enum TrustProblem {
-    /// `trusted.json` cannot be read.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Unreadable(#[from] HomeFileProblem),
-    /// `trusted.json` cannot be written.
-    #[error(transparent)]
-    #[diagnostic(help("make `{}` writable", .0.path.parent().unwrap_or(&.0.path).display()))]
-    Unwritable(#[from] PathError),
 }
 
 /// The files of one project that its user trusts.
@@ -88,7 +74,7 @@ impl TrustedFiles {
     pub fn add<'f>(
         &mut self,
         files: impl IntoIterator<Item = (&'f str, &'f [u8])>,
-    ) -> Result<(), TrustProblem> {
+    ) -> Result<(), HomeFileProblem> {
         let _lock = Accounts::lock(&self.home)?;
         let mut form = read(&self.home)?;
         let digests = form.folders.entry(self.root.clone()).or_default();

@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::model::{Endpoint, EndpointProblem};
-use crate::project::home::{self, UnwritableHome};
+use crate::project::home;
 use crate::secret::ApiKey;
 use crate::sys::environment::Environment;
 use crate::sys::files::PathError;
@@ -78,10 +78,6 @@ pub enum SettingsProblem {
     #[error(transparent)]
     #[diagnostic(transparent)]
     File(#[from] HomeFileProblem),
-    /// The file is missing and cannot be created.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Unwritable(#[from] UnwritableHome),
     /// The value of a variable is invalid.
     #[error("`{variable}` {reason}")]
     #[diagnostic(code("/settings"), help("correct `{variable}`, or unset it"))]
@@ -118,8 +114,8 @@ impl Settings {
             home_file::read(&path)?.is_none() && home::DEV.create(&path, DEFAULT.as_bytes())?;
         let mut settings = home_file::load(&path, WITHOUT, Self::parse)?.ok_or_else(|| {
             // The path is a dangling link.
-            UnwritableHome {
-                home: &home::DEV,
+            HomeFileProblem::NotMade {
+                own: home::DEV.variable,
                 problem: PathError::of("write", &path)(io::ErrorKind::AlreadyExists),
             }
         })?;

@@ -16,14 +16,13 @@ use crate::commands::attest::StatementError;
 use crate::commands::chat::error::{ChatError, hint_in_chat};
 use crate::commands::chat::permissions::NotPermitted;
 use crate::commands::chat::permissions::file::PermissionsProblem;
-use crate::commands::chat::trust::TrustProblem;
 use crate::commands::dev::settings::SettingsProblem;
 use crate::commands::fleet::error::FleetError;
 use crate::commands::mcp::NoToken;
 use crate::commands::mcp_server::NoSuchTool;
 use crate::commands::orchestrate::command::advice;
 use crate::commands::plan::document::PlanDocumentError;
-use crate::commands::plan::file::{NoPlanFile, PlanFileError};
+use crate::commands::plan::file::PlanFileError;
 use crate::commands::plan::instructions::InstructionsProblem;
 use crate::edit::error::{ApplyError, RecoverError};
 use crate::edit::undo::UndoError;
@@ -38,8 +37,7 @@ use crate::model::{
     TableProblem, TaskType, Unselected, VendorError,
 };
 use crate::project::ProjectProblem;
-use crate::project::home::{CHAT, DEV, NoHome, PLAN, UnwritableHome};
-use crate::project::index::IndexProblem;
+use crate::project::home::{CHAT, DEV, PLAN};
 use crate::record::replay::RecordingProblem;
 use crate::run::accounts::NoAccount;
 use crate::run::context::ModelsProblem;
@@ -601,9 +599,9 @@ fn commands_own(told: &mut Told) {
         source: denied(),
     });
     told.error(CommandError::NoSuchCommand(s("fly")));
-    told.error(RunError::NoIndex(IndexProblem::NoRepository));
+    told.error(RunError::NoIndex(ProjectProblem::NoRepository));
     told.error(RunError::StagedUnreadable(s("git does not have `a`")));
-    told.error(RunError::NoIndex(IndexProblem::Damaged {
+    told.error(RunError::NoIndex(ProjectProblem::DamagedIndex {
         path: p(".git/index"),
         cause: s("short"),
     }));
@@ -619,12 +617,12 @@ fn commands_own(told: &mut Told) {
         percent: 60,
         at_least: 90,
     });
-    told.error(NoPlanFile::Outside(p("../a")));
-    told.error(NoPlanFile::Elsewhere {
+    told.error(PlanFileError::Outside(p("../a")));
+    told.error(PlanFileError::Elsewhere {
         path: p("a"),
         known: p("b"),
     });
-    told.error(NoPlanFile::NoPlan(p("a")));
+    told.error(PlanFileError::NoPlan(p("a")));
     told.error(CommandError::NothingAsked);
     for command in ["/login", "/logout", "!", "/model"] {
         told.error(CommandError::PromptCommand(s(command)));
@@ -1114,11 +1112,11 @@ fn readiness_of_models(told: &mut Told) {
     told.problem(DotenvProblem::Tracked);
     told.problem(DotenvProblem::Malformed(2));
     told.problem(DotenvProblem::Dollar(2));
-    told.problem(NoHome::Unset {
+    told.problem(HomeFileProblem::NoPlace {
         variable: "HOME",
         own: "AGENT_HOME",
     });
-    told.problem(NoHome::NotAbsolute {
+    told.problem(HomeFileProblem::NotAbsolute {
         variable: "HOME",
         value: s("here"),
         own: "AGENT_HOME",
@@ -1134,8 +1132,8 @@ fn readiness_of_agents(told: &mut Told) {
     told.problem(plan_unreadable());
     told.problem(NoToken("MCP_BEARER_TOKEN", KeyProblem::Empty));
     let path = || p("/home/a/config.json");
-    told.problem(UnwritableHome {
-        home: &DEV,
+    told.problem(HomeFileProblem::NotMade {
+        own: DEV.variable,
         problem: path_error("make"),
     });
     told.problem(SettingsProblem::Variable {
@@ -1178,12 +1176,10 @@ fn readiness_of_agents(told: &mut Told) {
         known: s("`pull`"),
     });
     let without = "nothing is lost";
-    let trust = || {
-        TrustProblem::Unreadable(HomeFileProblem::Mistake {
-            path: path(),
-            mistake: mistake(),
-            without,
-        })
+    let trust = || HomeFileProblem::Mistake {
+        path: path(),
+        mistake: mistake(),
+        without,
     };
     for wanted in ["regular file", "directory"] {
         let path = path();
@@ -1193,7 +1189,7 @@ fn readiness_of_agents(told: &mut Told) {
     told.problem(PermissionsProblem::Untrusted(trust()));
     told.problem(PermissionsProblem::Changed(path()));
     told.problem(trust());
-    told.problem(TrustProblem::Unwritable(path_error("write")));
+    told.problem(HomeFileProblem::Unwritable(path_error("write")));
 }
 
 /// If this test fails, its list is in `target/golden.txt`.

@@ -34,7 +34,7 @@ pub struct PlanFile<'p> {
     pub redactor: &'p Redactor,
 }
 
-/// Errors from reading and writing the plan document.
+/// Errors from choosing, reading and writing the file of a plan.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum PlanFileError {
     /// The file cannot be read or written.
@@ -53,19 +53,16 @@ pub enum PlanFileError {
         /// The cause.
         source: PlanDocumentError,
     },
-}
-
-/// Errors from choosing a file for the plan.
-#[derive(Debug, thiserror::Error, miette::Diagnostic)]
-#[diagnostic(code("usage"))]
-pub(crate) enum NoPlanFile {
-    /// The path leads out of the project, into a reserved directory, or to a link or a directory.
+    /// The path given for a plan leads out of the project, into a reserved directory, or to a link or a directory.
     #[error("`{}` is not a file of the project", .0.display())]
-    #[diagnostic(help("{ANOTHER}"))]
+    #[diagnostic(code("usage"), help("{ANOTHER}"))]
     Outside(PathBuf),
     /// The session already has another plan file.
     #[error("the session's plan is `{}`, not `{}`", .known.display(), .path.display())]
-    #[diagnostic(help("leave `--plan-file` out: the session knows its plan"))]
+    #[diagnostic(
+        code("usage"),
+        help("leave `--plan-file` out: the session knows its plan")
+    )]
     Elsewhere {
         /// The requested file.
         path: PathBuf,
@@ -74,7 +71,7 @@ pub(crate) enum NoPlanFile {
     },
     /// The file exists and is not a plan.
     #[error("`{}` exists, but is not a plan: it has no heading such as `## Goal`", .0.display())]
-    #[diagnostic(help("{ANOTHER}"))]
+    #[diagnostic(code("usage"), help("{ANOTHER}"))]
     NoPlan(PathBuf),
 }
 
@@ -85,11 +82,11 @@ impl PlanFileError {
     /// The damage that a model may repair; `None` if only the user can.
     pub fn damage(&self) -> Option<&PlanDocumentError> {
         match self {
-            Self::File(_) => None,
             Self::Unreadable { source, .. } => match source {
                 PlanDocumentError::ConflictMarkers(_) | PlanDocumentError::Unclear(_) => None,
                 PlanDocumentError::NoHeading | PlanDocumentError::Damaged(_) => Some(source),
             },
+            _ => None,
         }
     }
 }

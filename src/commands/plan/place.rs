@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::args::PlanArgs;
 use super::document::{PlanDocument, PlanDocumentError};
-use super::file::NoPlanFile;
+use super::file::PlanFileError;
 use super::instructions::Instructions;
 use super::session::{self, PlanSessionFile, PlanSessionStore, PlanStage, PlanState};
 use crate::agent::conversation::Conversation;
@@ -347,7 +347,7 @@ pub fn open_session<'c>(
     if let (Some(session), Some(path)) = (&found, plan_file)
         && session.state.plan_file != in_project
     {
-        return Err(NoPlanFile::Elsewhere {
+        return Err(PlanFileError::Elsewhere {
             path: path.to_owned(),
             known: session.document(root),
         }
@@ -392,7 +392,7 @@ pub fn plan_file_of(
     path: &Path,
     choice: &SessionChoice,
 ) -> Result<String, Error> {
-    let outside = || NoPlanFile::Outside(path.to_owned());
+    let outside = || PlanFileError::Outside(path.to_owned());
     let root = project.root();
     let whole = path_clean::clean(root.join(path));
     // The directory may be a link, but the file itself may not.
@@ -410,7 +410,7 @@ pub fn plan_file_of(
         return Err(outside().into());
     }
     if *choice == SessionChoice::New && is_no_plan(&real) {
-        return Err(NoPlanFile::NoPlan(path.to_owned()).into());
+        return Err(PlanFileError::NoPlan(path.to_owned()).into());
     }
     let relative = place::relative(root, &real);
     Ok(relative.to_str().ok_or_else(outside)?.to_owned())

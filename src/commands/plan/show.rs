@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::document::{PlanDocument, PlanDocumentError};
-use super::file::{NoPlanFile, PlanFile, PlanFileError};
+use super::file::{PlanFile, PlanFileError};
 use super::session::{self, PlanSessionFile, PlanSessionStore};
 use crate::agent::session::SessionError;
 use crate::commands::sessions::{self, KEEPS_ALL};
@@ -34,7 +34,7 @@ pub fn show(
     let root = context.project.root();
     let path = if let Some(path) = named {
         let file = Some(root.join(path)).filter(|file| file.is_file());
-        file.ok_or_else(|| NoPlanFile::Outside(path.to_owned()))?
+        file.ok_or_else(|| PlanFileError::Outside(path.to_owned()))?
     } else {
         let store = PlanSessionStore::at(&PLAN, &home(context, &PLAN)?, context.redactor);
         let last = || match store.last_in(root) {
@@ -54,7 +54,7 @@ pub fn show(
     if let (Some(path), Err(PlanFileError::Unreadable { source, .. })) = (named, &read)
         && *source == PlanDocumentError::NoHeading
     {
-        return Err(NoPlanFile::NoPlan(path.to_owned()).into());
+        return Err(PlanFileError::NoPlan(path.to_owned()).into());
     }
     let document: PlanDocument = read?;
     let plan = serde_json::to_value(document.plan()).unwrap_or_default();

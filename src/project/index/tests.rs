@@ -194,7 +194,7 @@ fn linked_work_trees_and_submodules_have_an_index_of_their_own() {
 fn without_an_index_nothing_is_tracked_and_without_a_repository_that_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let problem = TrackedPaths::below(dir.path()).unwrap_err();
-    assert!(matches!(problem, IndexProblem::NoRepository));
+    assert!(matches!(problem, ProjectProblem::NoRepository));
     git(dir.path(), &["init", "-q"]);
     assert!(listed(dir.path()).is_empty());
 }

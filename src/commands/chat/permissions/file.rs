@@ -17,7 +17,7 @@ pub(crate) use self::form::rule_words;
 pub use self::form::{Choice, PermissionAction};
 use crate::agent::judge::{JudgedCommand, JudgedProgram, ScriptState, judge};
 use crate::commands::chat::commands::CommandFile;
-use crate::commands::chat::trust::{TrustProblem, TrustedFiles};
+use crate::commands::chat::trust::TrustedFiles;
 use crate::project::home::AGENT_FOLDER;
 use crate::run::not_ready::NotReady;
 use crate::sys::diff::FileChange;
@@ -58,7 +58,7 @@ pub enum PermissionsProblem {
     /// The file was written, but trust in it could not be saved.
     #[error(transparent)]
     #[diagnostic(help("what it allows holds until the program ends"))]
-    Untrusted(#[from] TrustProblem),
+    Untrusted(HomeFileProblem),
     /// The file has changed since it was read, and the user has not seen the change yet.
     #[error("`{}` has been changed meanwhile and was not written; the choice holds until the program ends", .0.display())]
     #[diagnostic(help("the next request shows you the change"))]
@@ -206,7 +206,7 @@ impl PermissionFile {
     ///
     /// # Errors
     /// Fails if that cannot be saved; the files are then not trusted.
-    pub fn trust(&mut self, commands: &[CommandFile]) -> Result<(), TrustProblem> {
+    pub fn trust(&mut self, commands: &[CommandFile]) -> Result<(), HomeFileProblem> {
         let commands = commands.iter().filter_map(CommandFile::source);
         let own = self.known.iter().map(|content| (FILE, &**content));
         self.trusted.add(own.chain(commands))?;
@@ -218,7 +218,7 @@ impl PermissionFile {
     ///
     /// # Errors
     /// Same as for [`trust`](Self::trust).
-    pub fn trust_command(&mut self, command: &CommandFile) -> Result<(), TrustProblem> {
+    pub fn trust_command(&mut self, command: &CommandFile) -> Result<(), HomeFileProblem> {
         self.trusted.add(command.source())
     }
 
@@ -251,7 +251,8 @@ impl PermissionFile {
         let content = format!("{json}\n").into_bytes();
         self.write(&content)?;
         if self.is_trusted {
-            self.trusted.add([(FILE, &*content)])?;
+            let saved = self.trusted.add([(FILE, &*content)]);
+            saved.map_err(PermissionsProblem::Untrusted)?;
         }
         self.known = Some(content);
         Ok(())

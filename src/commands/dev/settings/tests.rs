@@ -187,7 +187,10 @@ fn what_is_no_readable_file_is_an_error_with_its_path() {
     );
     fs::remove_dir(&path).unwrap();
     symlink("nowhere", &path).unwrap();
-    assert!(matches!(load(dir.path()), SettingsProblem::Unwritable(_)));
+    assert!(matches!(
+        load(dir.path()),
+        SettingsProblem::File(HomeFileProblem::NotMade { .. })
+    ));
     fs::remove_file(&path).unwrap();
     fs::write(&path, "{\n\"model\": \"\u{e9}\",\n\"maxLoops\": 0}").unwrap();
     let problem = load(dir.path());
