@@ -62,7 +62,7 @@ pub mod measured {
     pub use crate::exec::build_script::{BuildScript, BuildStatus};
     pub use crate::exec::child_env::ChildEnv;
     pub use crate::exec::process::{
-        CommandStatus, Invocation, ProcessError, ProcessState, Processes, Ran, Report, SpawnOptions,
+        CommandStatus, Invocation, ProcessError, Processes, Ran, Report, SpawnOptions,
     };
     pub use crate::exec::sandbox::{Sandbox, SandboxMode, SandboxPolicy};
     pub use crate::exec::scratch::{Scratch, ScratchChange, ScratchKind, ScratchPlace};

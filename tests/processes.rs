@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use code_commit::measured::{
     AllowedCommand, Arguments, BackgroundAction, BackgroundTool, ChildEnv, CommandStatus,
-    Invocation, ProcessError, ProcessState, Processes, Ran, Report, RunCommand, Sandbox,
-    SandboxMode, SandboxPolicy, Shell, SpawnOptions, Tool, ToolError,
+    Invocation, ProcessError, Processes, Ran, Report, RunCommand, Sandbox, SandboxMode,
+    SandboxPolicy, Shell, SpawnOptions, Tool, ToolError,
 };
 use code_commit::{Environment, Interrupt, Redactor, SystemClock, subreaper};
 use rustix::process::{Pid, Signal, kill_process};
@@ -80,7 +80,7 @@ impl Place {
     fn run(&self, processes: &mut Processes<'_>, line: &str) -> (CommandStatus, String) {
         let ran = processes.run(Invocation::Shell(line), LONG, &self.output_file());
         match ran.unwrap() {
-            Ran::Ended { status, output, .. } => (status, output),
+            (Ran::Ended(status), output) => (status, output),
             other => panic!("{line} did not end: {other:?}"),
         }
     }
@@ -90,7 +90,7 @@ impl Place {
     fn start(&self, processes: &mut Processes<'_>, line: &str) -> String {
         let ran = processes.run(Invocation::Shell(line), Duration::ZERO, &self.output_file());
         match ran.unwrap() {
-            Ran::InBackground { id, .. } => id,
+            (Ran::InBackground(id), _) => id,
             other => panic!("{line} ended: {other:?}"),
         }
     }
@@ -182,7 +182,7 @@ fn words_are_run_as_they_are() {
     let long = "x".repeat(100_000);
     let ran = run(&["printf", "%s|", "a b; $HOME", &long, &long, &long]).unwrap();
     let expected = format!("a b; $HOME|{long}|{long}|{long}|");
-    assert!(matches!(ran, Ran::Ended { output, .. } if output == expected));
+    assert!(matches!(ran, (Ran::Ended(_), output) if output == expected));
     let error = run(&["no-such-program"]).unwrap_err().to_string();
     assert!(
         error.starts_with("cannot start `no-such-program`: No such file"),
@@ -202,10 +202,10 @@ fn a_command_that_takes_long_continues_in_the_background() {
     let mut processes = place.processes();
     let id = place.start(&mut processes, "echo one; cat gate; echo two; exit 5");
     let report = read_until(&mut processes, &id, |report| report.output == "one\n");
-    assert_eq!(report.state, ProcessState::Running);
-    assert_eq!(processes.list()[0].state, ProcessState::Running);
+    assert_eq!(report.status, None);
+    assert_eq!(processes.list()[0].status, None);
     drop(OpenOptions::new().write(true).open(gate).unwrap());
-    let ended = |report: &Report| report.state == ProcessState::Ended(CommandStatus::Exited(5));
+    let ended = |report: &Report| report.status == Some(CommandStatus::Exited(5));
     let report = read_until(&mut processes, &id, ended);
     let output = "one\ntwo\n";
     read_until(&mut processes, &id, |report| report.output == output);
@@ -229,7 +229,7 @@ fn the_same_commands_have_the_same_names_in_every_session() {
         fs::create_dir(&second).unwrap();
         let file = second.join("output-0.txt");
         let ran = processes.run(Invocation::Shell("sleep 600"), Duration::ZERO, &file);
-        let Ok(Ran::InBackground { id, .. }) = ran else {
+        let Ok((Ran::InBackground(id), _)) = ran else {
             panic!("{ran:?}");
         };
         names.push(id);
@@ -253,10 +253,7 @@ fn to_kill_ends_the_whole_group_and_daemons_too() {
     assert!(!is_over(&mut life));
     let began = Instant::now();
     let report = processes.kill(&id).unwrap();
-    assert_eq!(
-        report.state,
-        ProcessState::Ended(CommandStatus::Signaled(9))
-    );
+    assert_eq!(report.status, Some(CommandStatus::Signaled(9)));
     assert!(began.elapsed() >= Duration::from_secs(2), "it had its time");
     assert!(is_over(&mut life), "something is left");
 }
@@ -271,10 +268,7 @@ fn a_command_has_less_time_to_end_where_somebody_waits() {
     let began = Instant::now();
     let report = processes.kill(&id).unwrap();
     let took = began.elapsed();
-    assert_eq!(
-        report.state,
-        ProcessState::Ended(CommandStatus::Signaled(9))
-    );
+    assert_eq!(report.status, Some(CommandStatus::Signaled(9)));
     assert!(took >= Duration::from_millis(200), "it had its time");
     assert!(took < Duration::from_secs(2), "{took:?}");
     assert!(is_over(&mut life), "something is left");
@@ -288,7 +282,7 @@ fn a_command_that_is_killed_is_asked_to_end_first() {
     let id = place.start(&mut processes, line);
     eventually("it starts", || place.has("started"));
     let report = processes.kill(&id).unwrap();
-    assert_eq!(report.state, ProcessState::Ended(CommandStatus::Exited(7)));
+    assert_eq!(report.status, Some(CommandStatus::Exited(7)));
     // Some shells first report how the killed child ended.
     assert!(report.output.ends_with("bye\n"), "{}", report.output);
 }
@@ -496,7 +490,7 @@ fn in_a_sandbox_it_is_all_the_same() {
     let id = place.start(&mut processes, STUBBORN);
     eventually("it starts", || place.has("started"));
     let report = processes.kill(&id).unwrap();
-    assert!(matches!(report.state, ProcessState::Ended(_)));
+    assert!(report.status.is_some());
     assert!(is_over(&mut life), "something is left");
 }
 
@@ -517,7 +511,7 @@ fn a_command_that_ends_its_supervisor_is_ended() {
     assert!(!is_over(&mut life));
     fs::remove_file(place.dir.join("started")).unwrap();
     read_until(&mut processes, &id, |report| {
-        report.state == ProcessState::Ended(CommandStatus::Lost)
+        report.status == Some(CommandStatus::Lost)
     });
     assert!(is_over(&mut life), "something is left");
 }
@@ -553,7 +547,7 @@ fn plays_a_session_whose_command_hides() {
     );
     fs::write(place.dir.join("seen"), "").unwrap();
     let report = processes.read(&other).unwrap();
-    assert_eq!(report.state, ProcessState::Running);
+    assert_eq!(report.status, None);
     place.run(&mut processes, "true");
     for mut own in [own.unwrap(), earlier] {
         assert!(own.try_wait().unwrap().is_none(), "it is no command's");
@@ -631,10 +625,10 @@ fn plays_a_session() {
     eventually("it starts", || place.has("started"));
     let line = "exec 9>front; touch ready; sleep 600";
     let ran = processes.run(Invocation::Shell(line), LONG, &place.output_file());
-    assert!(matches!(ran, Ok(Ran::Stopped { .. })), "{ran:?}");
+    assert!(matches!(ran, Ok((Ran::Stopped, _))), "{ran:?}");
     assert_eq!(role, "interrupted");
     let report = processes.read(&id).unwrap();
-    assert_eq!(report.state, ProcessState::Running, "the background stays");
+    assert_eq!(report.status, None, "the background stays");
     fs::write(place.dir.join("seen"), "").unwrap();
 }
 

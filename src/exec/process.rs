@@ -97,45 +97,20 @@ impl Invocation<'_> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ran {
     /// The command has ended.
-    Ended {
-        /// Status of the command.
-        status: CommandStatus,
-        /// Output of both streams; if long, only its beginning and its end.
-        output: String,
-    },
-    /// The command continues in the background.
-    InBackground {
-        /// Name of the background process.
-        id: String,
-        /// Output so far.
-        output: String,
-    },
-    /// The user asked to stop the command, and it was ended.
-    Stopped {
-        /// Output until then.
-        output: String,
-    },
-    /// The command reached its timeout and was ended.
-    TimedOut {
-        /// Output until then.
-        output: String,
-    },
-}
-
-/// State of a command's process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ProcessState {
-    /// The process is running.
-    Running,
-    /// The process has ended with this status.
     Ended(CommandStatus),
+    /// The command continues in the background, as the process of this name.
+    InBackground(String),
+    /// The user asked to stop the command, and it was ended.
+    Stopped,
+    /// The command reached its timeout and was ended.
+    TimedOut,
 }
 
 /// Report on a background command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// State of the process.
-    pub state: ProcessState,
+    /// Status of the process; `None` while it is running.
+    pub status: Option<CommandStatus>,
     /// The command as given.
     pub command: String,
     /// Duration, or the time so far.
@@ -149,8 +124,8 @@ pub struct Report {
 pub struct Listed {
     /// Name by which an agent refers to the process.
     pub id: String,
-    /// State of the process.
-    pub state: ProcessState,
+    /// Status of the process; `None` while it is running.
+    pub status: Option<CommandStatus>,
     /// Duration, or the time so far.
     pub took: Duration,
     /// The command on one line, truncated if long.
@@ -166,16 +141,13 @@ struct Process<'c> {
 }
 
 impl Process<'_> {
-    fn state(&self) -> ProcessState {
-        let ending = self.running.ending();
-        ending.map_or(ProcessState::Running, |ending| {
-            ProcessState::Ended(ending.status)
-        })
+    fn status(&self) -> Option<CommandStatus> {
+        self.running.ending().map(|ending| ending.status)
     }
 
     fn report(&self) -> Report {
         Report {
-            state: self.state(),
+            status: self.status(),
             command: self.command.clone(),
             took: self.running.took(),
             output: self.text(),
@@ -241,7 +213,7 @@ impl<'a> Processes<'a> {
     }
 
     /// Runs a command and waits up to `timeout` for its end. Stores its output in `output_file`, which must not exist
-    /// yet. The calling thread must live as long as `self`, because a sandbox ends with the thread that started it.
+    /// yet, and returns it; if long, only its beginning and its end. The calling thread must live as long as `self`, because a sandbox ends with the thread that started it.
     ///
     /// # Errors
     /// Fails if the command cannot be started, its output cannot be stored, or a signal arrived before the start.
@@ -250,7 +222,7 @@ impl<'a> Processes<'a> {
         invocation: Invocation<'_>,
         timeout: Duration,
         output_file: &Path,
-    ) -> Result<Ran, ProcessError> {
+    ) -> Result<(Ran, String), ProcessError> {
         self.renew_sandbox();
         let mut process = self.start(invocation, output_file)?;
         let (running, output) = (&mut process.running, &process.output);
@@ -269,34 +241,33 @@ impl<'a> Processes<'a> {
         if let Err(error) = waited {
             running.stop();
             return match self.failed(error) {
-                ProcessError::Interrupted(_) => Ok(Ran::Stopped {
-                    output: process.text(),
-                }),
+                ProcessError::Interrupted(_) => Ok((Ran::Stopped, process.text())),
                 error => Err(error),
             };
         }
-        let status = running.ending().map(|ending| ending.status);
-        if !running.is_over() {
+        let status = process.status();
+        if !process.running.is_over() {
             if let Invocation::Shell(_) = invocation {
-                return Ok(self.put_in_background(process, output_file));
+                let output = process.text();
+                return Ok((self.put_in_background(process, output_file), output));
             }
-            running.stop();
+            process.running.stop();
         } else if let Some(CommandStatus::NotStarted(number)) = status {
             let source = io::Error::from_raw_os_error(number);
             return Err(not_started(&invocation.words(), source));
         }
-        let output = process.text();
-        Ok(match status {
-            Some(status) => Ran::Ended { status, output },
-            None => Ran::TimedOut { output },
-        })
+        let ran = status.map_or(Ran::TimedOut, Ran::Ended);
+        Ok((ran, process.text()))
     }
 
     fn put_in_background(&mut self, process: Process<'a>, output_file: &Path) -> Ran {
-        let id = self.new_id(&process.command, output_file);
-        let output = process.text();
+        // The name is unique in the session, and depends only on the commands run so far, so that a replayed run
+        // produces the same ones.
+        let is_known = |id: &String| self.background.iter().any(|(known, _)| known == id);
+        let mut ids = (0..).map(|turn| nth_id(&process.command, output_file, turn));
+        let id = ids.find(|id| !is_known(id)).unwrap_or_default();
         self.background.push((id.clone(), process));
-        Ran::InBackground { id, output }
+        Ran::InBackground(id)
     }
 
     /// Accepts key files that the user has saved since. Does nothing while a command is running, because its sandbox
@@ -340,7 +311,7 @@ impl<'a> Processes<'a> {
             process.running.update();
             Listed {
                 id: id.clone(),
-                state: process.state(),
+                status: process.status(),
                 took: process.running.took(),
                 command: one_line(&process.command, SHOWN),
             }
@@ -419,14 +390,6 @@ impl<'a> Processes<'a> {
     fn failed(&self, error: io::Error) -> ProcessError {
         let came = self.options.interrupt.check().err();
         came.map_or(ProcessError::Io(error), ProcessError::Interrupted)
-    }
-
-    /// Generates a name that is unique in the session. It depends only on the commands run so far, so that a
-    /// replayed run produces the same names.
-    fn new_id(&self, command: &str, output_file: &Path) -> String {
-        let is_known = |id: &String| self.background.iter().any(|(known, _)| known == id);
-        let mut ids = (0..).map(|turn| nth_id(command, output_file, turn));
-        ids.find(|id| !is_known(id)).unwrap_or_default()
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::command::printed;
 use crate::agent::tool::{Arguments, Effect, Parameter, Tool, ToolError, ToolOutput, ToolSpec};
-use crate::exec::process::{Listed, ProcessState, Processes, Report};
+use crate::exec::process::{CommandStatus, Listed, Processes, Report};
 use crate::record::tool::Verb;
 
 const PROCESS: &[Parameter] =
@@ -78,7 +78,7 @@ fn name(arguments: &Arguments) -> &str {
 }
 
 fn described(id: &str, report: &Report) -> String {
-    let state = state(report.state, report.took);
+    let state = state(report.status, report.took);
     let (command, printed) = (&report.command, printed(&report.output));
     format!("{id}: {state}\ncommand: {command}\n{printed}")
 }
@@ -88,45 +88,36 @@ fn table(list: &[Listed]) -> String {
         return "There are no background processes.\n".to_owned();
     }
     let line = |one: &Listed| {
-        let state = state(one.state, one.took);
+        let state = state(one.status, one.took);
         format!("{}: {state}: {}\n", one.id, one.command)
     };
     list.iter().map(line).collect()
 }
 
-fn state(state: ProcessState, took: Duration) -> String {
+fn state(status: Option<CommandStatus>, took: Duration) -> String {
     let seconds = took.as_secs_f64();
-    match state {
-        ProcessState::Running => format!("running for {seconds:.1} s"),
-        ProcessState::Ended(status) => format!("{status}, after {seconds:.1} s"),
+    match status {
+        None => format!("running for {seconds:.1} s"),
+        Some(status) => format!("{status}, after {seconds:.1} s"),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exec::process::CommandStatus;
 
     #[test]
     fn a_list_has_a_line_for_each() {
-        let listed = |id: &str, state, command: &str| Listed {
+        let listed = |id: &str, status, command: &str| Listed {
             id: id.to_owned(),
-            state,
+            status,
             took: Duration::from_millis(1250),
             command: command.to_owned(),
         };
         let list = [
-            listed("proc_aaaaaa", ProcessState::Running, "npm start"),
-            listed(
-                "proc_bbbbbb",
-                ProcessState::Ended(CommandStatus::Exited(2)),
-                "make",
-            ),
-            listed(
-                "proc_cccccc",
-                ProcessState::Ended(CommandStatus::Signaled(15)),
-                "top",
-            ),
+            listed("proc_aaaaaa", None, "npm start"),
+            listed("proc_bbbbbb", Some(CommandStatus::Exited(2)), "make"),
+            listed("proc_cccccc", Some(CommandStatus::Signaled(15)), "top"),
         ];
         assert_eq!(
             table(&list),

@@ -97,37 +97,46 @@ impl RunCommand<'_, '_> {
     ) -> Result<ToolOutput, ToolError> {
         let output_file = (self.output_files)();
         let mut processes = self.processes.borrow_mut();
-        let ran =
-            processes
-                .run(invocation, patience, &output_file)
-                .map_err(|error| match error {
-                    ProcessError::NotStarted { .. } => ToolError::from(error.to_string()),
-                    error => ToolError::Fatal(error.into()),
-                })?;
-        let (text, command, brief, output) = match ran {
-            Ran::Ended { status, output } => {
+        let ran = processes.run(invocation, patience, &output_file);
+        let (ran, output) = ran.map_err(|error| match error {
+            ProcessError::NotStarted { .. } => ToolError::from(error.to_string()),
+            error => ToolError::Fatal(error.into()),
+        })?;
+        let printed = printed(&output);
+        let (text, command, brief) = match ran {
+            Ran::Ended(status) => {
                 let command = match status {
                     CommandStatus::Exited(code) => CommandEnd::Exited(code),
                     _ => CommandEnd::Killed,
                 };
-                let text = format!("{status}\n{}", printed(&output));
-                (text, command, status.to_string(), output)
+                (format!("{status}\n{printed}"), command, status.to_string())
             }
-            Ran::InBackground { id, output } => {
-                let brief = format!("goes on as {id}");
-                let text = backgrounded(&id, &output);
-                (text, CommandEnd::InBackground, brief, output)
+            Ran::InBackground(id) => {
+                let text = format!(
+                    "Command backgrounded as {id}\n\
+                     It still runs: read the background process {id} to see how it stands and what it has \
+                     printed, kill it to end it. So far it has printed:\n{printed}"
+                );
+                (text, CommandEnd::InBackground, format!("goes on as {id}"))
             }
             // The agent itself stops before its next step.
-            Ran::Stopped { output } => return Err(stopped(&output).into()),
-            Ran::TimedOut { output } => {
-                let text = timed_out(patience, &output);
-                (text, CommandEnd::Killed, "timed out".to_owned(), output)
+            Ran::Stopped => {
+                return Err(ToolError::from(format!(
+                    "The command was stopped before its end, and may have done a part of its work. It has \
+                     printed:\n{printed}"
+                )));
+            }
+            Ran::TimedOut => {
+                let patience = patience.as_secs_f64();
+                let text = format!(
+                    "The command did not end within {patience} s, and was ended.\n{printed}"
+                );
+                (text, CommandEnd::Killed, "timed out".to_owned())
             }
         };
         Ok(ToolOutput {
             command,
-            printed: Some(printed(&output)),
+            printed: Some(printed),
             brief: Some(brief),
             ..ToolOutput::text(text)
         })
@@ -152,27 +161,6 @@ impl Tool for RunCommand<'_, '_> {
         };
         self.invoke(Invocation::Words(&words), timeout)
     }
-}
-
-fn backgrounded(id: &str, output: &str) -> String {
-    format!(
-        "Command backgrounded as {id}\n\
-         It still runs: read the background process {id} to see how it stands and what it has printed, kill \
-         it to end it. So far it has printed:\n{}",
-        printed(output)
-    )
-}
-
-fn stopped(output: &str) -> String {
-    format!(
-        "The command was stopped before its end, and may have done a part of its work. It has printed:\n{}",
-        printed(output)
-    )
-}
-
-fn timed_out(patience: Duration, output: &str) -> String {
-    let (patience, printed) = (patience.as_secs_f64(), printed(output));
-    format!("The command did not end within {patience} s, and was ended.\n{printed}")
 }
 
 /// A command's output in the form shown to the model.

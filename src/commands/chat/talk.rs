@@ -20,7 +20,6 @@ use crate::commands::talk::slash::Slash;
 use crate::commands::talk::tally::Tally;
 use crate::commands::talk::{Standing, Talk, Talker, say, tell};
 use crate::edit::undo_log;
-use crate::exec::process::ProcessState;
 use crate::model::Provider;
 use crate::project::conventions::AGENTS_FILE;
 use crate::record::event::Event;
@@ -354,7 +353,7 @@ impl Chat<'_, '_> {
         }
         self.end = TalkEnd::Reopen(said.account);
         let mut processes = self.place.base.processes.borrow_mut().list();
-        processes.retain(|process| process.state == ProcessState::Running);
+        processes.retain(|process| process.status.is_none());
         let running: Vec<String> = processes.into_iter().map(|process| process.id).collect();
         if running.is_empty() {
             return told;
