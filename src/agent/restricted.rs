@@ -114,7 +114,7 @@ impl AuditCommands<'_> {
         }
         let typed = split(line)?;
         if let Some((_, run)) = CHECKS.iter().find(|(written, _)| typed == *written) {
-            return Ok(self.check(owned(run)));
+            return Ok(self.check(run.iter().map(|word| (*word).to_owned()).collect()));
         }
         let words = match checked(&typed, self.root)? {
             words if words[0] == "git" => with_safe_git(&words[1..], self.root, self.path)?,
@@ -301,10 +301,6 @@ fn revision_or_path(argument: &str, root: &Path) -> Result<String, String> {
         file_argument(if path.is_empty() { "." } else { path }, root)?;
     }
     Ok(argument.to_owned())
-}
-
-fn owned(words: &[&str]) -> Vec<String> {
-    words.iter().map(|word| (*word).to_owned()).collect()
 }
 
 #[cfg(test)]

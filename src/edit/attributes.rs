@@ -119,7 +119,8 @@ fn copy_attributes(old: &File, new: &File) -> io::Result<bool> {
         // The directory has a default list, which new files inherit.
         fremovexattr(new, ACL)?;
     }
-    for name in names.iter().filter(|name| is_copied(name)) {
+    let is_copied = |name: &&String| *name == ACL || name.starts_with(USER);
+    for name in names.iter().filter(is_copied) {
         let mut value = vec![0; fgetxattr_query(old, name.as_str())?];
         if !value.is_empty() {
             let length = fgetxattr(old, name.as_str(), &mut value[..])?;
@@ -128,10 +129,6 @@ fn copy_attributes(old: &File, new: &File) -> io::Result<bool> {
         fsetxattr(new, name.as_str(), &value, XattrFlags::empty())?;
     }
     Ok(!names.iter().any(|name| name == CAPABILITIES))
-}
-
-fn is_copied(name: &str) -> bool {
-    name == ACL || name.starts_with(USER)
 }
 
 /// The names of a file's extended attributes; empty if the file system does not support them.

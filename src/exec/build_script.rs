@@ -176,7 +176,11 @@ impl BuildScript<'_> {
             // Only SIGKILL ends a sandbox from inside.
             Some(CommandStatus::Lost) => BuildStatus::Signaled(Signal::KILL.as_raw()),
             Some(CommandStatus::NotStarted(number)) => {
-                return Err(self.unfit(io::Error::from_raw_os_error(number)));
+                // The inspection may determine the cause more precisely.
+                return Err(match inspect(self.root, self.path) {
+                    Err(problem) => ProcessError::Script(problem),
+                    Ok(()) => self.failed(io::Error::from_raw_os_error(number)),
+                });
             }
         };
         Ok(BuildReport {
@@ -237,14 +241,6 @@ impl BuildScript<'_> {
         waited.map_err(|source| self.failed(source))?;
         logged.map_err(ProcessError::Log)?;
         Ok((status, !is_closed))
-    }
-
-    /// Returns why the script cannot be started, as precisely as [`inspect`] can determine.
-    fn unfit(&self, source: io::Error) -> ProcessError {
-        match inspect(self.root, self.path) {
-            Err(problem) => ProcessError::Script(problem),
-            Ok(()) => self.failed(source),
-        }
     }
 
     /// Returns the I/O error, or the interruption if a signal arrived.

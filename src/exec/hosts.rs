@@ -220,7 +220,11 @@ impl ProxyRequest {
             "{method} {slash}{path} HTTP/1.{version}\r\nHost: {authority}\r\nConnection: close\r\n"
         )
         .into_bytes();
-        for header in headers.iter().filter(|header| is_sent_on(header)) {
+        let is_sent_on = |header: &&Header<'_>| {
+            let mut others = NOT_SENT_ON.split(' ');
+            !others.any(|other| header.name.eq_ignore_ascii_case(other))
+        };
+        for header in headers.iter().filter(is_sent_on) {
             head.extend([header.name.as_bytes(), b": ", header.value, b"\r\n"].concat());
         }
         head.extend(b"\r\n");
@@ -230,11 +234,6 @@ impl ProxyRequest {
             plain: Some((head, body_length(headers)?)),
         })
     }
-}
-
-fn is_sent_on(header: &Header<'_>) -> bool {
-    let mut others = NOT_SENT_ON.split(' ');
-    !others.any(|other| header.name.eq_ignore_ascii_case(other))
 }
 
 /// Returns the number of body bytes that follow a head. Anything but a single `Content-Length` is refused, because the

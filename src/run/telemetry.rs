@@ -52,12 +52,6 @@ impl<'e> Telemetry<'e> {
         (endpoint.is_some() && !is_off && is_sampled).then_some(Self { environment, seed })
     }
 
-    /// Returns whether the texts of prompts, replies and tools are exported.
-    fn has_texts(&self) -> bool {
-        let value = self.environment.get(CONTENTS);
-        value.is_some_and(|value| value.eq_ignore_ascii_case("true"))
-    }
-
     /// Returns the identifiers for the run with this folder.
     fn ids(&self, folder: &str) -> TraceIds {
         let seed = self.seed ^ xxh3_128(folder.as_bytes());
@@ -83,12 +77,13 @@ impl<'e> Telemetry<'e> {
         // The folder's files contain no keys.
         let past = PastRun::at(project, folder);
         let text = |step: &StepId, artifact| past.text(step, artifact);
+        let contents = self.environment.get(CONTENTS).unwrap_or_default();
         let trace = Trace {
             record,
             steps: &past.recorded_steps(),
             ids: self.ids(folder),
             task,
-            text: self.has_texts().then_some(&text),
+            text: contents.eq_ignore_ascii_case("true").then_some(&text),
         };
         self.export(&trace, interrupt)
     }

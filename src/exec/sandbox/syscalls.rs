@@ -58,32 +58,24 @@ pub(super) fn filter() -> io::Result<Vec<u8>> {
 fn compile() -> Result<BpfProgram, BackendError> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
         DENIED.iter().map(|call| (*call, Vec::new())).collect();
-    rules.insert(libc::SYS_socket, vec![other_family()?]);
+    let is_not = |family: i32| condition(0, SeccompCmpOp::Ne, family);
+    let other_family = FAMILIES.into_iter().map(is_not).collect::<Result<_, _>>()?;
+    rules.insert(libc::SYS_socket, vec![SeccompRule::new(other_family)?]);
+    let pair_of =
+        |kind| SeccompRule::new(vec![condition(1, SeccompCmpOp::MaskedEq(TYPE_BITS), kind)?]);
     let datagrams = DATAGRAMS
         .into_iter()
         .map(pair_of)
         .collect::<Result<_, _>>()?;
     rules.insert(libc::SYS_socketpair, datagrams);
     let short = rules
-        .iter()
-        .map(|(call, rules)| (call | X32, rules.clone()));
-    let rules = short
-        .collect::<BTreeMap<_, _>>()
+        .clone()
         .into_iter()
-        .chain(rules)
-        .collect();
+        .map(|(call, rules)| (call | X32, rules));
+    let rules = short.chain(rules).collect();
     let denied = SeccompAction::Errno(libc::EPERM.unsigned_abs());
     let machine = std::env::consts::ARCH.try_into()?;
     SeccompFilter::new(rules, SeccompAction::Allow, denied, machine)?.try_into()
-}
-
-fn other_family() -> Result<SeccompRule, BackendError> {
-    let is_not = |family: i32| condition(0, SeccompCmpOp::Ne, family);
-    SeccompRule::new(FAMILIES.into_iter().map(is_not).collect::<Result<_, _>>()?)
-}
-
-fn pair_of(kind: i32) -> Result<SeccompRule, BackendError> {
-    SeccompRule::new(vec![condition(1, SeccompCmpOp::MaskedEq(TYPE_BITS), kind)?])
 }
 
 fn condition(

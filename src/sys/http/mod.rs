@@ -215,8 +215,9 @@ impl HttpClient {
 
     fn classify_io(&self, error: &io::Error) -> HttpError {
         let reason = error.to_string();
-        if let Some(interrupted) = interruption(error) {
-            return interrupted.into();
+        let inner = error.get_ref();
+        if let Some(interrupted) = inner.and_then(|inner| inner.downcast_ref::<Interrupted>()) {
+            return (*interrupted).into();
         }
         match error.kind() {
             // rustls reports certificates and messages that it rejects as invalid data.
@@ -240,9 +241,4 @@ pub fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
 fn unconnected(reason: &str) -> HttpError {
     let (reason, is_refused) = (reason.to_owned(), false);
     HttpError::NoConnection { reason, is_refused }
-}
-
-/// Returns the signal that ended an operation, if any.
-fn interruption(error: &io::Error) -> Option<Interrupted> {
-    error.get_ref()?.downcast_ref::<Interrupted>().copied()
 }
