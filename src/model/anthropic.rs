@@ -108,17 +108,15 @@ fn body_tool(tool: &ToolSchema) -> Value {
     })
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Default)]
+#[serde(default)]
 struct MessageAnswer<'a> {
     #[serde(borrow)]
     content: Option<Vec<AnswerBlock<'a>>>,
     stop_reason: Option<String>,
-    #[serde(default)]
     stop_details: Value,
-    #[serde(default)]
     usage: Value,
     model: Option<String>,
-    #[serde(default)]
     error: Value,
 }
 

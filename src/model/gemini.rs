@@ -130,17 +130,14 @@ fn thinking(spec: &ModelSpec, has_tools: bool) -> Option<Value> {
     (config != json!({})).then_some(config)
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
 struct GeminiAnswer<'a> {
     #[serde(borrow)]
     candidates: Option<Vec<Candidate<'a>>>,
-    #[serde(default)]
     prompt_feedback: Value,
-    #[serde(default)]
     usage_metadata: Value,
     model_version: Option<String>,
-    #[serde(default)]
     error: Value,
 }
 

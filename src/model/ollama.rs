@@ -55,21 +55,16 @@ static OLLAMA: Vendor = Vendor {
 };
 
 /// A line of a stream, or a whole answer.
-#[derive(Deserialize)]
+#[derive(Deserialize, Default)]
+#[serde(default)]
 struct ChatAnswer<'a> {
     #[serde(borrow)]
     message: Option<AnswerMessage<'a>>,
-    #[serde(default)]
     done: bool,
-    #[serde(default)]
     done_reason: Value,
-    #[serde(default)]
     model: Value,
-    #[serde(default)]
     prompt_eval_count: Value,
-    #[serde(default)]
     eval_count: Value,
-    #[serde(default)]
     error: Value,
 }
 

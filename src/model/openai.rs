@@ -108,16 +108,14 @@ pub(super) struct CacheMode {
 
 const BY_MARKS: CacheMode = CacheMode { mode: "explicit" };
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Default)]
+#[serde(default)]
 struct ChatAnswer<'a> {
     #[serde(borrow)]
     choices: Option<Vec<Choice<'a>>>,
-    #[serde(default)]
     usage: Value,
     model: Option<String>,
-    #[serde(default)]
     service_tier: Value,
-    #[serde(default)]
     error: Value,
 }
 

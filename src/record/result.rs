@@ -256,7 +256,6 @@ pub struct ErrorRecord {
     #[serde(default)]
     pub retryable: bool,
     /// The status that a server answered with, if that is the reason.
-    #[serde(default)]
     pub http_status: Option<u16>,
     /// The problems that the error consists of; at least one, except in older runs.
     #[serde(default)]
@@ -310,7 +309,6 @@ pub struct RunRecord {
     /// The exit status of the run.
     pub exit: ExitRecord,
     /// The run's folder, relative to the project's root; null if the command has none. Left out in older runs.
-    #[serde(default)]
     pub log: Option<String>,
     /// The state of the project's files.
     #[serde(default)]
