@@ -18,7 +18,7 @@ use std::time::SystemTime;
 
 use super::beneath::{OpenDirectory, Root, split};
 use super::disk::sync_file_system;
-use super::error::{ApplyError, RecoverError, apply_failed};
+use super::error::{ApplyError, apply_failed};
 use super::journal::{Journal, JournalState};
 use super::operation::{ChangeSet, Journalling, Operation};
 use super::place::StagedEntry;
@@ -50,7 +50,7 @@ pub struct Applied {
     /// Time at which the new tree took effect.
     pub installed: Stamp,
     /// The error that prevented replaced files from being removed; the next run removes them.
-    pub left: Option<RecoverError>,
+    pub left: Option<ApplyError>,
     /// Attributes of replaced files that could not be carried over, one sentence each.
     pub lost: Vec<String>,
 }
@@ -90,7 +90,7 @@ fn carry_out(plan: &ApplyPlan<'_>, tree: Tree<'_>, record: &Record) -> Result<Ap
         Ok((installed, lost)) => {
             let left = rollback::remove_leftovers(plan.root, record)
                 .or_else(|_| rollback::remove_leftovers(plan.root, record))
-                .and_then(|()| Ok(journal.remove()?))
+                .and_then(|()| journal.remove().map_err(ApplyError::EarlierJournal))
                 .err();
             if left.is_some() {
                 // If this fails too, the next run treats this one as interrupted, and reports that it is complete.
@@ -110,7 +110,7 @@ fn carry_out(plan: &ApplyPlan<'_>, tree: Tree<'_>, record: &Record) -> Result<Ap
             }
             Err(obstacle) => Err(ApplyError::NotRolledBack {
                 error: Box::new(error),
-                obstacle,
+                obstacle: Box::new(obstacle),
             }),
         },
     }

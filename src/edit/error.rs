@@ -16,7 +16,7 @@ fn again(error: &PathError) -> &'static str {
     }
 }
 
-/// Errors from applying a reply.
+/// Errors from applying a reply, and from recovering the tree.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum ApplyError {
     /// A step failed; everything was reverted.
@@ -30,22 +30,13 @@ pub enum ApplyError {
         /// The original error.
         error: Box<ApplyError>,
         /// The error that prevented reverting the rest.
-        obstacle: RecoverError,
+        obstacle: Box<ApplyError>,
     },
     /// The journal could not be written; nothing was changed.
     #[error(transparent)]
     #[diagnostic(help("{}", again(.0)))]
     Journal(#[from] JournalError),
-    /// An earlier transaction could not be recovered; nothing was changed.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Earlier(#[from] RecoverError),
-}
-
-/// Errors from recovering the tree.
-#[derive(Debug, thiserror::Error, miette::Diagnostic)]
-pub enum RecoverError {
-    /// Files were changed after the run was cut short.
+    /// Files were changed after a run was cut short.
     #[error("files were changed after a run was cut short: {}", .0.join("; "))]
     #[diagnostic(
         code("/changed-meanwhile/never"),
@@ -54,16 +45,16 @@ pub enum RecoverError {
         )
     )]
     Changed(Vec<String>),
-    /// An I/O error on a file.
+    /// An I/O error on a file while the tree was recovered.
     #[error(transparent)]
     #[diagnostic(help("{RECOVER}"))]
-    Io(PathError),
-    /// An error on the journal itself.
+    NotRecovered(PathError),
+    /// An error on the journal of a run that was cut short.
     #[error(transparent)]
     #[diagnostic(help(
         "fix the cause: the journal is needed to undo the interrupted run. If no run wrote it, remove it"
     ))]
-    Journal(#[from] JournalError),
+    EarlierJournal(JournalError),
 }
 
 /// An error from writing, reading or removing the journal.
@@ -78,8 +69,8 @@ pub(super) fn apply_failed<E: Into<io::Error>>(
     move |error| ApplyError::RolledBack(failed(error))
 }
 
-/// Returns a function that wraps an error at a path in a [`RecoverError`].
-pub(super) fn recover_failed<E: Into<io::Error>>(path: &str) -> impl FnOnce(E) -> RecoverError {
+/// Returns a function that wraps an error from recovering the tree at a path in an [`ApplyError`].
+pub(super) fn recover_failed<E: Into<io::Error>>(path: &str) -> impl FnOnce(E) -> ApplyError {
     let failed = PathError::of("put the tree in order at", path);
-    move |error| RecoverError::Io(failed(error))
+    move |error| ApplyError::NotRecovered(failed(error))
 }

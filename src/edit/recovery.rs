@@ -6,7 +6,7 @@
 
 use super::apply::Tree;
 use super::beneath::Root;
-use super::error::{RecoverError, recover_failed};
+use super::error::{ApplyError, recover_failed};
 use super::journal::{Journal, JournalState};
 use super::rollback::{remove_leftovers, roll_back};
 use super::undo_log::release;
@@ -24,10 +24,11 @@ pub enum Recovered {
 ///
 /// # Errors
 /// Fails if that would require touching files changed by others; nothing is restored then.
-pub fn recover(tree: Tree<'_>) -> Result<Option<Recovered>, RecoverError> {
+pub fn recover(tree: Tree<'_>) -> Result<Option<Recovered>, ApplyError> {
     let mut recovered = None;
     // A transaction may have been in progress while leftovers of the previous one remained.
-    while let Some((mut journal, record)) = Journal::find(tree.journal)? {
+    let find = || Journal::find(tree.journal).map_err(ApplyError::EarlierJournal);
+    while let Some((mut journal, record)) = find()? {
         let root = Root::open(tree.root).map_err(recover_failed("."))?;
         let found = match journal.state() {
             JournalState::Armed | JournalState::Installing | JournalState::RolledBack => {
@@ -43,7 +44,7 @@ pub fn recover(tree: Tree<'_>) -> Result<Option<Recovered>, RecoverError> {
             // Frees the disk space reserved by a run that was cut short.
             release(&root, folder);
         }
-        journal.remove()?;
+        journal.remove().map_err(ApplyError::EarlierJournal)?;
         recovered = recovered.or(found);
     }
     Ok(recovered)

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use super::beneath::{Root, ancestors, if_there, open_regular, split};
 use super::digest::Digest;
 use super::disk::{renameat, statat, unlinkat};
-use super::error::{RecoverError, recover_failed};
+use super::error::{ApplyError, recover_failed};
 use super::journal::{Journal, JournalState};
 use super::place::{StagedEntry, old_name};
 use super::record::{Record, RecordedUnit, UnitChange};
@@ -29,7 +29,7 @@ pub(super) fn roll_back(
     root: &Root,
     record: &Record,
     journal: &mut Journal,
-) -> Result<(), RecoverError> {
+) -> Result<(), ApplyError> {
     if journal.state() == JournalState::Installing {
         put_all_back(root, record)?;
         // An error is ignored: the steps that follow may be repeated.
@@ -42,7 +42,7 @@ pub(super) fn roll_back(
 }
 
 /// Moves back the units that are in place.
-fn put_all_back(root: &Root, record: &Record) -> Result<(), RecoverError> {
+fn put_all_back(root: &Root, record: &Record) -> Result<(), ApplyError> {
     let (mut moves, mut changed) = (Vec::new(), Vec::new());
     for unit in &record.units {
         match way_back(root, unit).map_err(recover_failed(&unit.target))? {
@@ -52,7 +52,7 @@ fn put_all_back(root: &Root, record: &Record) -> Result<(), RecoverError> {
         }
     }
     if !changed.is_empty() {
-        return Err(RecoverError::Changed(changed));
+        return Err(ApplyError::Changed(changed));
     }
     moves.into_iter().rev().try_for_each(|(unit, back)| {
         put_back(root, unit, back).map_err(recover_failed(&unit.target))
@@ -80,7 +80,7 @@ fn explain(unit: &RecordedUnit, record: &Record) -> String {
 ///
 /// # Errors
 /// Fails if a file or directory cannot be removed.
-pub(super) fn remove_leftovers(root: &Root, record: &Record) -> Result<(), RecoverError> {
+pub(super) fn remove_leftovers(root: &Root, record: &Record) -> Result<(), ApplyError> {
     for unit in &record.units {
         if matches!(
             unit.change,

@@ -67,7 +67,7 @@ pub fn undo(
     undo_log: Option<&mut UndoLog<'_>>,
     journalling: Journalling,
 ) -> Result<Undone, UndoError> {
-    recovery::recover(tree).map_err(ApplyError::from)?;
+    recovery::recover(tree)?;
     // The run's own folder may have been moved in the meantime.
     let own = undo_log.as_deref().filter(|log| log.folder() == folder);
     let held = own.and_then(|log| log.held().ok());

@@ -2,7 +2,8 @@
 
 use ureq::http::Uri;
 
-use crate::sys::http::endpoint::{Endpoint, EndpointProblem};
+use super::error::McpError;
+use crate::sys::http::endpoint::Endpoint;
 
 /// The prefix of a command used in place of a URL.
 const STDIO: &str = "stdio:";
@@ -21,36 +22,16 @@ pub enum McpAddress {
     Stdio(Vec<String>),
 }
 
-/// Errors from parsing an address.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
-#[diagnostic(code("usage"))]
-pub enum McpAddressProblem {
-    /// The URL is invalid.
-    #[error(transparent)]
-    #[diagnostic(help(
-        "name a server like `https://host/mcp`, or `http://localhost:8000/mcp`, or `stdio:npx some-server`"
-    ))]
-    Url(#[from] EndpointProblem),
-    /// The query is not valid in a URL.
-    #[error("the query of `{0}` has characters that a URL cannot have")]
-    #[diagnostic(help("escape them by `%` and two digits"))]
-    Query(String),
-    /// The command is invalid.
-    #[error("`{0}` is not a command: it is empty, or a quote is not closed")]
-    #[diagnostic(help("write it like `stdio:npx some-server --flag`"))]
-    Command(String),
-}
-
 impl McpAddress {
     /// Parses an address: an https URL; an http URL of this machine only, since a token may be sent; or `stdio:` and a
     /// command, which is run without a shell. `name` says where the address was given.
     ///
     /// # Errors
     /// Fails if the address is invalid.
-    pub fn parse(name: &str, text: &str) -> Result<Self, McpAddressProblem> {
+    pub fn parse(name: &str, text: &str) -> Result<Self, McpError> {
         if let Some(command) = text.strip_prefix(STDIO) {
             let words = shlex::split(command).filter(|words| !words.is_empty());
-            let problem = || McpAddressProblem::Command(text.to_owned());
+            let problem = || McpError::Command(text.to_owned());
             return words.map(Self::Stdio).ok_or_else(problem);
         }
         let (base, query) = text.trim().split_once('?').unwrap_or((text, ""));
@@ -62,7 +43,7 @@ impl McpAddress {
         let is_url = !query.contains('#') && address.url().parse::<Uri>().is_ok();
         is_url
             .then_some(address)
-            .ok_or_else(|| McpAddressProblem::Query(name.to_owned()))
+            .ok_or_else(|| McpError::Query(name.to_owned()))
     }
 
     /// The URL with its query; empty for a program.

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::message::RpcError;
 use crate::model::after_tries;
 use crate::secret::Redactor;
+use crate::sys::http::endpoint::EndpointProblem;
 use crate::sys::interrupt::Interrupted;
 use crate::sys::text::{cut, one_line};
 
@@ -17,9 +18,18 @@ const WORDS: usize = 4000;
 /// Maximum length, in characters, of server output within a sentence.
 const LINE: usize = 300;
 
-/// Errors from calling an MCP server. `server` is its URL without the query, or its program.
+/// Errors from naming and calling an MCP server. `server` is its URL without the query, or its program.
 #[derive(Debug, thiserror::Error)]
 pub enum McpError {
+    /// The URL in an address is invalid.
+    #[error(transparent)]
+    Url(#[from] EndpointProblem),
+    /// The query in an address is not valid in a URL.
+    #[error("the query of `{0}` has characters that a URL cannot have")]
+    Query(String),
+    /// The command in an address is invalid.
+    #[error("`{0}` is not a command: it is empty, or a quote is not closed")]
+    Command(String),
     /// The run was interrupted by a signal.
     #[error(transparent)]
     Interrupted(#[from] Interrupted),
@@ -100,26 +110,13 @@ pub enum McpError {
 const RIGHT_URL: &str =
     "see that the URL is that of the server's MCP endpoint, as `https://host/mcp`";
 
-fn status_hint(status: u16) -> &'static str {
-    match status {
-        401 | 403 | 407 => "set `MCP_BEARER_TOKEN` to a token that the server takes",
-        408 | 429 | 500..=599 => "try again later, or see what the server says in its log",
-        _ => RIGHT_URL,
-    }
-}
-
-fn program_hint(was_started: bool) -> &'static str {
-    if was_started {
-        "see why the server has ended, and run again"
-    } else {
-        "name a program that speaks MCP on stdin and stdout"
-    }
-}
-
 impl Diagnostic for McpError {
     fn code(&self) -> Option<Box<dyn fmt::Display + '_>> {
         if let Self::Interrupted(interrupted) = self {
             return interrupted.code();
+        }
+        if matches!(self, Self::Url(_) | Self::Query(_) | Self::Command(_)) {
+            return Some(Box::new("usage"));
         }
         let status = self
             .http_status()
@@ -130,11 +127,20 @@ impl Diagnostic for McpError {
     fn help(&self) -> Option<Box<dyn fmt::Display + '_>> {
         Some(Box::new(match self {
             Self::Interrupted(interrupted) => return interrupted.help(),
+            Self::Url(_) => {
+                "name a server like `https://host/mcp`, or `http://localhost:8000/mcp`, or `stdio:npx some-server`"
+            }
+            Self::Query(_) => "escape them by `%` and two digits",
+            Self::Command(_) => "write it like `stdio:npx some-server --flag`",
             Self::NoAnswer { .. } => "see that the server runs and the URL is right",
             Self::TimedOut { .. } | Self::NoTimeLeft { .. } => {
                 "see what the server is doing, or give it more time with `--timeout`"
             }
-            Self::Status { status, .. } => status_hint(*status),
+            Self::Status { status, .. } => match status {
+                401 | 403 | 407 => "set `MCP_BEARER_TOKEN` to a token that the server takes",
+                408 | 429 | 500..=599 => "try again later, or see what the server says in its log",
+                _ => RIGHT_URL,
+            },
             Self::Protocol { .. } => RIGHT_URL,
             Self::Version { .. } => {
                 "use a version of the server that speaks one of 2024-11-05 to 2026-07-28"
@@ -144,7 +150,10 @@ impl Diagnostic for McpError {
                 "`code-commit mcp tools` shows what the server's tools take"
             }
             Self::Doubtful(_) => "check on the server whether it has begun",
-            Self::Program { was_started, .. } => program_hint(*was_started),
+            Self::Program { was_started, .. } if *was_started => {
+                "see why the server has ended, and run again"
+            }
+            Self::Program { .. } => "name a program that speaks MCP on stdin and stdout",
             Self::NotRecorded { .. } => {
                 "the run was cut short there, or was made by another version of the program"
             }

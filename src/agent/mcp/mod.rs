@@ -34,7 +34,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use ureq::http::HeaderMap;
 
-pub use self::address::{McpAddress, McpAddressProblem};
+pub use self::address::McpAddress;
 pub use self::error::McpError;
 pub use self::observer::{Exchange, McpObserver};
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::agent::AgentError;
-use crate::agent::mcp::{McpAddressProblem, McpError};
+use crate::agent::mcp::McpError;
 use crate::agent::protocol::Fault;
 use crate::agent::session::SessionError;
 use crate::commands::attest::StatementError;
@@ -24,7 +24,7 @@ use crate::commands::orchestrate::command::advice;
 use crate::commands::plan::document::PlanDocumentError;
 use crate::commands::plan::file::PlanFileError;
 use crate::commands::plan::instructions::InstructionsProblem;
-use crate::edit::error::{ApplyError, RecoverError};
+use crate::edit::error::ApplyError;
 use crate::edit::undo::UndoError;
 use crate::edit::undo_log::UndoLogError;
 use crate::edit::{FaultKind, ReplyFault, VerifyError};
@@ -304,11 +304,11 @@ fn over_budgets() -> [OverBudget; 3] {
     ]
 }
 
-fn recover_errors() -> Vec<RecoverError> {
+fn recover_errors() -> Vec<ApplyError> {
     vec![
-        RecoverError::Changed(vec![s("`a`"), s("`b`")]),
-        RecoverError::Io(path_error("read")),
-        RecoverError::Journal(path_error("read")),
+        ApplyError::Changed(vec![s("`a`"), s("`b`")]),
+        ApplyError::NotRecovered(path_error("read")),
+        ApplyError::EarlierJournal(path_error("read")),
     ]
 }
 
@@ -318,11 +318,11 @@ fn apply_errors() -> Vec<ApplyError> {
         ApplyError::RolledBack(path_error("write")),
         ApplyError::NotRolledBack {
             error,
-            obstacle: RecoverError::Io(path_error("read")),
+            obstacle: Box::new(ApplyError::NotRecovered(path_error("read"))),
         },
         ApplyError::Journal(path_error("write")),
     ];
-    errors.extend(recover_errors().into_iter().map(ApplyError::Earlier));
+    errors.extend(recover_errors());
     errors
 }
 
@@ -892,9 +892,9 @@ fn agents(told: &mut Told) {
     let url = EndpointProblem::BadProxy {
         variable: s("HTTPS_PROXY"),
     };
-    told.error(McpAddressProblem::Url(url));
-    told.error(McpAddressProblem::Query(s("https://host")));
-    told.error(McpAddressProblem::Command(s("'npx")));
+    told.error(McpError::Url(url));
+    told.error(McpError::Query(s("https://host")));
+    told.error(McpError::Command(s("'npx")));
     told.heading("session");
     for home in [&CHAT, &PLAN] {
         for error in [

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::args::OrchestrateArgs;
 use super::publish::Publishing;
-use crate::agent::mcp::{McpAddress, McpAddressProblem};
+use crate::agent::mcp::{McpAddress, McpError};
 use crate::model::{Endpoint, EndpointProblem, ModelSpec, azure_spec, is_plain_in_url};
 use crate::record::orchestration::Polling;
 use crate::record::seconds::Seconds;
@@ -229,7 +229,7 @@ impl<'e> Variables<'e> {
         let url = self.text(MCP_URL).unwrap_or(DEFAULT_MCP_URL);
         let address = match McpAddress::parse(MCP_URL, url) {
             Ok(address @ McpAddress::Http { .. }) => Some(address),
-            Err(McpAddressProblem::Url(problem)) => self.no_url(MCP_URL, Some(&problem)),
+            Err(McpError::Url(problem)) => self.no_url(MCP_URL, Some(&problem)),
             Ok(McpAddress::Stdio(_)) | Err(_) => self.no_url(MCP_URL, None),
         };
         let token = self

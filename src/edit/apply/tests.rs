@@ -75,7 +75,7 @@ impl Scene {
         self.undo_log_in("run", redactor)
     }
 
-    fn recover(&self) -> Result<Option<Recovered>, RecoverError> {
+    fn recover(&self) -> Result<Option<Recovered>, ApplyError> {
         recover(self.tree())
     }
 
@@ -284,7 +284,7 @@ fn what_was_changed_after_a_crash_is_not_touched() {
         assert!(!crash(&tree, &tree.verified(REPLY), 8), "{path}");
         edit(tree.root.path());
         let before = tree.listing();
-        let Err(RecoverError::Changed(changed)) = tree.recover() else {
+        let Err(ApplyError::Changed(changed)) = tree.recover() else {
             panic!("{path} was changed");
         };
         assert_eq!(changed.len(), 1, "{changed:?}");
@@ -328,7 +328,7 @@ fn a_journal_that_a_build_could_have_planted_is_not_obeyed() {
         fs::write(&journal, planted.to_string()).unwrap();
         let before = tree.listing();
         assert!(
-            matches!(tree.recover(), Err(RecoverError::Journal(_))),
+            matches!(tree.recover(), Err(ApplyError::EarlierJournal(_))),
             "{planted}"
         );
         assert_eq!(tree.listing(), before);
@@ -412,13 +412,13 @@ fn a_journal_that_cannot_be_read_stops_everything() {
     crash(&tree, &tree.verified(REPLY), 8);
     let journal = tree.journal_file();
     fs::write(&journal, "{\"version\": 1").unwrap();
-    assert!(matches!(tree.recover(), Err(RecoverError::Journal(_))));
+    assert!(matches!(tree.recover(), Err(ApplyError::EarlierJournal(_))));
     fs::write(
         &journal,
         "{\"version\": 99, \"stamp\": [0, 0], \"units\": [], \"directories\": []}",
     )
     .unwrap();
-    assert!(matches!(tree.recover(), Err(RecoverError::Journal(_))));
+    assert!(matches!(tree.recover(), Err(ApplyError::EarlierJournal(_))));
 }
 
 mod faults;
