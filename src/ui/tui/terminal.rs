@@ -106,7 +106,7 @@ pub fn run(
         taken: Some(&taken),
         is_elsewhere: false,
     };
-    let mut screen = ScreenLoop::new(options, terminal, receiver, sender, interrupt)?;
+    let mut screen = ScreenLoop::new(options, terminal, receiver, sender, interrupt);
     let ended = screen.run(&signals);
     let (ended_by, lasting) = (screen.ended_by, screen.interrupt.0.lasting());
     drop(screen);
@@ -206,7 +206,7 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
         receiver: ScreenReceiver,
         sender: Sender<FromScreen>,
         interrupt: StopAtEnd,
-    ) -> io::Result<Self> {
+    ) -> Self {
         let composer = Composer::new(ComposerOptions {
             root: options.root.clone(),
             history: options.history.take(),
@@ -220,9 +220,9 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
         if let Some(first) = options.first.take() {
             app.send_first(first);
         }
-        Ok(Self {
+        Self {
             app,
-            painter: Painter::new((terminal.size)())?,
+            painter: Painter::new((terminal.size)()),
             options,
             terminal,
             receiver,
@@ -239,7 +239,7 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
             pictures: mpsc::channel(),
             farewell: None,
             ended_by: None,
-        })
+        }
     }
 
     fn now(&self) -> Duration {
@@ -368,7 +368,7 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
     fn show_question(&mut self) -> io::Result<()> {
         let is_recent = self.now().saturating_sub(self.typed_at) < self.pause;
         self.is_typing_on = is_recent && self.app.is_typing();
-        let frame = self.painter.frame(|frame| self.app.draw(frame))?;
+        let frame = self.painter.frame(|buf| self.app.draw(buf))?;
         // Read pending input just before the question becomes visible; later input may answer it.
         while is_readable_within(self.terminal.keys, Duration::ZERO) {
             let Some(inputs) = self.read()? else { break };
@@ -477,7 +477,7 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
             if let Some(taken) = self.terminal.taken {
                 taken.take_again()?;
             }
-            self.painter.forget()?;
+            self.painter.forget();
         }
         self.painter.resize((self.terminal.size)());
         self.is_changed = true;
@@ -486,7 +486,7 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
 
     fn draw(&mut self) -> io::Result<()> {
         (self.is_changed, self.is_typed) = (false, false);
-        let frame = self.painter.frame(|frame| self.app.draw(frame))?;
+        let frame = self.painter.frame(|buf| self.app.draw(buf))?;
         self.write(&frame)
     }
 
@@ -529,7 +529,7 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
                     // Keep the first farewell; the next one only reports that the engine is gone.
                     self.farewell.get_or_insert(farewell);
                 }
-                ScreenEffect::Redraw => self.painter.forget()?,
+                ScreenEffect::Redraw => self.painter.forget(),
             }
             self.is_changed = true;
         }
@@ -545,7 +545,7 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
         let result = to();
         taken.take_again()?;
         self.painter.resize((self.terminal.size)());
-        self.painter.forget()?;
+        self.painter.forget();
         Ok(result)
     }
 

@@ -9,9 +9,8 @@ use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use proptest::prelude::*;
-use ratatui::Terminal;
-use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
 use ratatui::style::Color;
 use serde_json::Value;
 
@@ -39,9 +38,9 @@ fn at(millis: u64) -> Duration {
 }
 
 fn drawn(app: &mut App, width: u16, height: u16) -> Buffer {
-    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-    terminal.draw(|frame| app.draw(frame)).unwrap();
-    terminal.backend().buffer().clone()
+    let mut buf = Buffer::empty(Rect::new(0, 0, width, height));
+    app.draw(&mut buf);
+    buf
 }
 
 fn shown(app: &mut App, width: u16, height: u16) -> String {

@@ -1,8 +1,7 @@
 //! The screen's layout and drawing.
 
-use ratatui::Frame;
 use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
+use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 use unicode_width::UnicodeWidthStr as _;
 
@@ -35,11 +34,10 @@ struct ScreenLayout {
 }
 
 impl App {
-    /// Draws the whole screen.
-    pub fn draw(&mut self, frame: &mut Frame<'_>) {
+    /// Draws the whole screen. Returns the cursor's position; `None` if it is hidden.
+    pub fn draw(&mut self, buf: &mut Buffer) -> Option<Position> {
         self.is_changed = false;
-        let layout = self.layout(frame.area());
-        let buf = frame.buffer_mut();
+        let layout = self.layout(buf.area);
         self.transcript.render(layout.transcript, buf);
         if !layout.sidebar.is_empty() {
             sidebar::render(&self.todos, layout.sidebar, buf);
@@ -60,9 +58,7 @@ impl App {
         if self.is_plain {
             theme::take_colors_out(buf, layout.transcript);
         }
-        if let Some(cursor) = cursor {
-            frame.set_cursor_position(cursor);
-        }
+        cursor
     }
 
     /// Returns the temporary hint, wrapped to the given number of columns.

@@ -130,8 +130,7 @@ fn staged(
                 is_elsewhere: false,
             };
             let interrupt = StopAtEnd(interrupt);
-            let mut screen =
-                ScreenLoop::new(options, terminal, receiver, sender, interrupt).unwrap();
+            let mut screen = ScreenLoop::new(options, terminal, receiver, sender, interrupt);
             screen.pause = pause;
             let farewell = screen
                 .run(&Signals::new(Arc::default(), Arc::default()).unwrap())
@@ -437,7 +436,7 @@ fn a_screen_that_fails_stops_the_engine() {
     };
     let stop = StopAtEnd(interrupt.clone());
     let sender = channel().0;
-    let mut screen = ScreenLoop::new(options(&clock), terminal, receiver, sender, stop).unwrap();
+    let mut screen = ScreenLoop::new(options(&clock), terminal, receiver, sender, stop);
     assert!(
         screen
             .run(&Signals::new(Arc::default(), Arc::default()).unwrap())
@@ -490,15 +489,11 @@ fn a_draft_is_edited_and_left_nowhere() {
 
 #[test]
 fn frames_are_what_has_changed() {
-    let mut painter = Painter::new(Size::new(10, 2)).unwrap();
+    let mut painter = Painter::new(Size::new(10, 2));
     let draw = |text: &'static str, cursor: Option<(u16, u16)>| {
-        move |frame: &mut ratatui::Frame<'_>| {
-            frame
-                .buffer_mut()
-                .set_string(0, 0, text, ratatui::style::Style::new());
-            if let Some(cursor) = cursor {
-                frame.set_cursor_position(cursor);
-            }
+        move |buf: &mut ratatui::buffer::Buffer| {
+            buf.set_string(0, 0, text, ratatui::style::Style::new());
+            cursor.map(Into::into)
         }
     };
     let mut frame = |text, cursor| {
@@ -519,7 +514,7 @@ fn frames_are_what_has_changed() {
     let changed = frame("hallo", Some((4, 0)));
     assert!(changed.contains('a') && !changed.contains("hallo"));
     assert_eq!(frame("hallo", None), "\x1b[?2026h\x1b[?25l\x1b[?2026l");
-    painter.forget().unwrap();
+    painter.forget();
     let whole = painter.frame(draw("hallo", None)).unwrap();
     assert!(String::from_utf8(whole).unwrap().contains("\x1b[2J"));
     painter.resize(Size::new(4, 1));
