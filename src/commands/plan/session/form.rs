@@ -137,29 +137,19 @@ impl PlanState {
         is_first && self.stage == PlanStage::Planning
     }
 
-    /// A copy of the state without keys. Each text is redacted on its own, so that the file stays valid whatever a key
-    /// looks like.
-    fn redacted(&self, redactor: &Redactor) -> Self {
-        let text = |text: &String| redactor.text(text).into_owned();
-        Self {
-            directory: text(&self.directory),
-            plan_file: self.plan_file.as_ref().map(text),
-            requests: self.requests.iter().map(text).collect(),
-            stage: self.stage,
-            conversation: redacted_conversation(&self.conversation, redactor),
-            from: self.from,
-            files: self.files.iter().map(text).collect(),
-            ended: self.ended.as_ref().map(|ended| StepsEnd {
-                why: text(&ended.why),
-                ..*ended
-            }),
-            version: self.version,
-            checkpoint: self.checkpoint.as_ref().map(|saved| {
-                Box::new(Checkpoint {
-                    state: saved.state.redacted(redactor),
-                    document: saved.document.as_ref().map(text),
-                })
-            }),
+    /// Removes keys. Each text is redacted on its own, so that the file stays valid whatever a key looks like.
+    fn redact(&mut self, redactor: &Redactor) {
+        let redact = |text: &mut String| *text = redactor.text(text).into_owned();
+        redact(&mut self.directory);
+        let lists = self.requests.iter_mut().chain(&mut self.files);
+        lists.chain(&mut self.plan_file).for_each(redact);
+        self.conversation = redacted_conversation(&self.conversation, redactor);
+        if let Some(ended) = &mut self.ended {
+            redact(&mut ended.why);
+        }
+        if let Some(saved) = &mut self.checkpoint {
+            saved.state.redact(redactor);
+            saved.document.iter_mut().for_each(redact);
         }
     }
 }
@@ -218,17 +208,13 @@ impl SessionForm for PlanSessionFile {
     }
 
     fn written(&mut self, redactor: &Redactor) -> impl Serialize {
-        let other = self.other.iter();
-        Self {
-            id: self.id.clone(),
-            started_at: self.started_at,
-            model: redactor.text(&self.model).into_owned(),
-            status: self.status,
-            state: self.state.redacted(redactor),
-            other: other
-                .map(|(name, value)| (name.clone(), redactor.json(value)))
-                .collect(),
+        let mut file = self.clone();
+        file.model = redactor.text(&self.model).into_owned();
+        file.state.redact(redactor);
+        for value in file.other.values_mut() {
+            *value = redactor.json(value);
         }
+        file
     }
 
     fn state_name(state: SessionState) -> &'static str {
