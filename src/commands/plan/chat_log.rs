@@ -31,9 +31,11 @@ const STAT_WIDTH: usize = 80;
 /// Matches a line that could be mistaken for the beginning of an entry.
 static ENTRY: LazyLock<Regex> = LazyLock::new(|| regex(r"^\[[0-9]{4}-[0-9]{2}-[0-9]{2}T"));
 
-/// The names of the speakers in entries.
-const SYSTEM: &str = "SYSTEM";
-const USER: &str = "USER";
+/// The program's name in entries.
+pub const SYSTEM: &str = "SYSTEM";
+/// The user's name in entries.
+pub const USER: &str = "USER";
+/// The names of the other speakers.
 const AGENT: &str = "AGENT";
 const TOOL_CALL: &str = "TOOL_CALL";
 const TOOL_RESULT: &str = "TOOL_RESULT";
@@ -71,23 +73,8 @@ impl<'r> ChatLog<'r> {
         })
     }
 
-    /// Records a message from the program.
-    pub fn system(&self, text: &str) {
-        self.append(SYSTEM, text);
-    }
-
-    /// Records the user's input.
-    pub fn user(&self, text: &str) {
-        self.append(USER, text);
-    }
-
-    /// Records a message from the agent.
-    pub fn agent(&self, text: &str) {
-        self.append(AGENT, text);
-    }
-
     /// Records a tool call.
-    pub fn tool_call(&self, name: &str, arguments: &Value) {
+    fn tool_call(&self, name: &str, arguments: &Value) {
         let (name, arguments) = (self.redactor.text(name), self.redactor.json(arguments));
         self.append_redacted(TOOL_CALL, &format!("{name}({arguments})"));
     }
@@ -99,8 +86,8 @@ impl<'r> ChatLog<'r> {
                 name, arguments, ..
             } => self.tool_call(name, arguments),
             Event::Heard { question, answer } => {
-                self.system(question.trim_end());
-                self.user(answer.as_deref().unwrap_or_default());
+                self.append(SYSTEM, question.trim_end());
+                self.append(USER, answer.as_deref().unwrap_or_default());
             }
             event => {
                 if let Some((speaker, text)) = entry(event) {
@@ -113,10 +100,12 @@ impl<'r> ChatLog<'r> {
     /// Records that the plan was shown, with the whole document.
     pub fn plan_shown(&self, document: &str) {
         let document = document.strip_suffix('\n').unwrap_or(document);
-        self.agent(&format!("Here's the current plan:\n\n---\n{document}\n---"));
+        let shown = format!("Here's the current plan:\n\n---\n{document}\n---");
+        self.append(AGENT, &shown);
     }
 
-    fn append(&self, speaker: &str, text: &str) {
+    /// Records what a speaker has said.
+    pub fn append(&self, speaker: &str, text: &str) {
         // Redacted first, since any other change to the text could split a key.
         self.append_redacted(speaker, &self.redactor.text(text));
     }

@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::path::Path;
 
 use super::args::{PlanArgs, PlanCommand};
-use super::chat_log::ChatLog;
+use super::chat_log::{ChatLog, SYSTEM, USER};
 use super::ends::{are_over, end_of};
 use super::file::PlanFile;
 use super::place::{OpenPlan, PlanPlace, keep_models, models, open_session, plan_file_of, table};
@@ -157,7 +157,7 @@ fn in_session(
     let mut context = context.with_reporter(&chat);
     context.sandbox.document = Some(kept.session.borrow().document(root));
     if user.is_none() && !is_resumed {
-        chat.system(QUESTION);
+        chat.append(SYSTEM, QUESTION);
     }
     let place = PlanPlace::open(&context, &options, home, models, kept, instructions);
     let done = place.map_err(Failure::from).and_then(|place| {
@@ -358,7 +358,7 @@ impl Worker<'_> {
         }
         kept.change_state(|state| state.begin(request))?;
         if let Some(request) = request {
-            self.chat.user(request);
+            self.chat.append(USER, request);
         }
         let asked = kept.state(|state| match state.stage {
             PlanStage::Planning => state.requests.last().cloned(),

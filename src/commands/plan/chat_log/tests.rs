@@ -81,9 +81,9 @@ impl Place {
 fn entries_are_as_the_specification_shows_them() {
     let place = Place::new();
     let log = place.open();
-    log.system("What would you like to build?");
-    log.user("Create a REST API");
-    log.agent("I'll help you.");
+    log.append(SYSTEM, "What would you like to build?");
+    log.append(USER, "Create a REST API");
+    log.append(AGENT, "I'll help you.");
     log.tool_call(
         "initialize_plan",
         &json!({"goal": "Create \"it\"", "acceptance_criteria": []}),
@@ -137,7 +137,7 @@ proptest! {
         let place = Place::new();
         let log = place.open();
         for text in &texts {
-            log.agent(text);
+            log.append(AGENT, text);
         }
         let written = place.text();
         let entries = written.lines().filter(|line| ENTRY.is_match(line)).count();
@@ -151,7 +151,7 @@ fn whatever_a_kill_leaves_the_next_entry_begins_a_line_and_nothing_is_changed() 
     for end in 0..=whole.len() {
         let (place, torn) = (Place::new(), &whole.as_bytes()[..end]);
         fs::write(place.path(), torn).unwrap();
-        place.open().agent("next");
+        place.open().append(AGENT, "next");
         let written = fs::read(place.path()).unwrap();
         let added = written.strip_prefix(torn).unwrap();
         let line_end = match torn.last() {
@@ -166,7 +166,7 @@ fn whatever_a_kill_leaves_the_next_entry_begins_a_line_and_nothing_is_changed() 
 #[test]
 fn the_log_is_its_owners_and_nothing_else_is_written_to() {
     let place = Place::new();
-    place.open().user("x");
+    place.open().append(USER, "x");
     let mode = place.path().metadata().unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
 
@@ -184,7 +184,7 @@ fn the_log_is_its_owners_and_nothing_else_is_written_to() {
 fn no_key_is_written_and_a_call_stays_json() {
     let place = Place::new();
     let log = place.open();
-    log.user("use sekret-key-1");
+    log.append(USER, "use sekret-key-1");
     let arguments = json!({"sekret-key-1": ["sekret-key-1", "\n1234567"]});
     log.tool_call("f", &arguments);
     let written = place.text();
@@ -206,8 +206,8 @@ fn a_write_that_fails_is_reported_once_and_ends_nothing() {
         file: files::open(&place.path(), files::Links::Refused).unwrap(),
         ..place.open()
     };
-    log.user("a");
-    log.user("b");
+    log.append(USER, "a");
+    log.append(USER, "b");
     let told = place.shown.0.take();
     let [Event::Warning(problem)] = told.as_slice() else {
         panic!("{told:?}");
