@@ -312,6 +312,7 @@ impl Manifest {
         check: &mut dyn FnMut(&Task) -> Result<(), String>,
     ) -> Result<Task, Misplaced> {
         let task: Task = Positions(&self.text).object(line)?;
+        let free = "it must be more than 0: leave it out for a model that costs nothing";
         let faults = [
             ("id", check_id(&task.id)),
             ("repository", check_repository(&task.repository)),
@@ -321,7 +322,7 @@ impl Manifest {
             ("build", self.build(&task).map(drop)),
             ("flags", check_flags(&task.flags)),
             ("env_key", check_key(&task)),
-            ("max_cost", check_cost(task.max_cost)),
+            ("max_cost", ensure(task.max_cost != Some(Usd::ZERO), free)),
         ];
         for (field, fault) in faults {
             fault.map_err(|reason| self.mistake(line, field, reason))?;
@@ -405,11 +406,6 @@ fn check_flags(flags: &Map<String, Value>) -> Result<(), String> {
         Some(own) => Err(format!("`{own}` is given by the fleet itself")),
         None => flag_words(flags.clone()).map(drop),
     }
-}
-
-fn check_cost(limit: Option<Usd>) -> Result<(), String> {
-    let problem = "it must be more than 0: leave it out for a model that costs nothing";
-    ensure(limit != Some(Usd::ZERO), problem)
 }
 
 fn check_key(task: &Task) -> Result<(), String> {

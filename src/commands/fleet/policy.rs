@@ -22,23 +22,17 @@ pub enum Engine {
     Slurm,
 }
 
-impl Engine {
-    fn template(self) -> &'static str {
-        match self {
-            Self::Kubernetes => include_str!("policy/kubernetes.txt"),
-            Self::Gitlab => include_str!("policy/gitlab.txt"),
-            Self::Actions => include_str!("policy/actions.txt"),
-            Self::Slurm => include_str!("policy/slurm.txt"),
-        }
-    }
-}
-
 /// Returns the rules for an engine, in the format of its own files.
 pub fn policy(engine: Engine) -> Outcome {
     let mut last = Exit::failures();
     last.retain(|code| !REQUEUED.contains(code));
-    let text = engine
-        .template()
+    let template = match engine {
+        Engine::Kubernetes => include_str!("policy/kubernetes.txt"),
+        Engine::Gitlab => include_str!("policy/gitlab.txt"),
+        Engine::Actions => include_str!("policy/actions.txt"),
+        Engine::Slurm => include_str!("policy/slurm.txt"),
+    };
+    let text = template
         .replace("@REQUEUED@", &joined(&REQUEUED, ", "))
         .replace("@PATTERN@", &joined(&REQUEUED, "|"))
         .replace("@FINAL@", &joined(&last, ", "))

@@ -10,7 +10,7 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use miette::Diagnostic;
+use miette::MietteDiagnostic;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -134,10 +134,10 @@ impl Ended {
         let mut signals = [Signal::Int, Signal::Term, Signal::Hup].into_iter();
         let signal = signals.find(|signal| INTERRUPTED + signal.number() == code);
         let exit = signal.map_or(&*self.record.exit.name, |signal| signal.name());
-        let failed = TaskFailed {
-            code: format!("{exit}/{}", error.code()),
-            message: format!("the task `{id}`: {}", error.message),
-            hint: error.hint.clone(),
+        let failed = MietteDiagnostic {
+            help: error.hint.clone(),
+            ..MietteDiagnostic::new(format!("the task `{id}`: {}", error.message))
+                .with_code(format!("{exit}/{}", error.code()))
         };
         Err(Failure {
             record: Some(Box::new(self.record.clone())),
@@ -158,25 +158,6 @@ fn is_final(record: &RunRecord) -> bool {
 fn is_short(record: &RunRecord) -> bool {
     let error = record.error.as_ref();
     error.is_some_and(|error| error.reason == "budget")
-}
-
-/// The failure of a task's run.
-#[derive(Debug, thiserror::Error)]
-#[error("{message}")]
-struct TaskFailed {
-    code: String,
-    message: String,
-    hint: Option<String>,
-}
-
-impl Diagnostic for TaskFailed {
-    fn code(&self) -> Option<Box<dyn std::fmt::Display + '_>> {
-        Some(Box::new(&self.code))
-    }
-
-    fn help(&self) -> Option<Box<dyn std::fmt::Display + '_>> {
-        Some(Box::new(self.hint.as_ref()?))
-    }
 }
 
 /// Does the task on a line of the manifest, unless it is done.
