@@ -394,7 +394,7 @@ impl Commit<'_> {
             let mut output = Some(output);
             if let Some(search) = &self.search {
                 output = search.go_on(work)?;
-                tried = search.tried();
+                tried = search.search.tried();
             }
             let told = (output, work.tree.look_again());
             (step, failed) = self.next_repair(&ready.models, told, work)?;

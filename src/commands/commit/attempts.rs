@@ -40,7 +40,7 @@ use crate::run::purse::Purse;
 use crate::run::ready::Ready;
 use crate::run::resumption::ResumedTree;
 use crate::run::scratch::ScratchMode;
-use crate::run::search::{State, files_of};
+use crate::run::search::{Search, State, files_of};
 use crate::run::selection::Models;
 use crate::run::shown::{ChangedMeanwhile, Shown};
 use crate::run::tree::RunTree;
@@ -163,7 +163,7 @@ impl Attempts<'_> {
         let taken = take(run, &mut work.tree, (&made.step, &built));
         if taken.is_err() {
             // There is nothing that a search could go back to.
-            search.forget();
+            search.search = Search::default();
             run.record.choice.iter_mut().for_each(ChoiceRecord::forget);
         }
         taken?;

@@ -58,11 +58,6 @@ impl CommitSearch<'_> {
         Some((indices[best], why, self.search.states[best].output.clone()))
     }
 
-    /// Forgets all states: none of them was ever in the project.
-    pub fn forget(&mut self) {
-        self.search = Search::default();
-    }
-
     /// Puts the files in the state that the next attempt begins from. Returns the output of its build for a repair;
     /// `None` for an attempt that starts over.
     ///
@@ -82,11 +77,6 @@ impl CommitSearch<'_> {
             self.go_to(work, files.unwrap_or_default())?;
         }
         Ok(state.map(|state| state.output.clone()))
-    }
-
-    /// A description of the earlier attempts, for one that starts over.
-    pub fn tried(&self) -> String {
-        self.search.tried()
     }
 
     /// The step of the best state, and the outcome of its build.
