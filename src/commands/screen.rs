@@ -122,9 +122,8 @@ pub fn with_user(
     let options = screen_options(context, home.join(history::FILE));
     at_screen(context, options, |screen, farewell| {
         let context = &context.with_reporter(&**screen);
-        let open = || -> Result<Box<dyn LineReader>, InputError> {
-            Ok(Box::new(ScreenLines(Rc::clone(screen))))
-        };
+        let open =
+            || -> Result<Box<dyn LineReader>, InputError> { Ok(Box::new(Rc::clone(screen))) };
         let done = work(context, &open);
         *farewell = screen.last_words();
         done
@@ -132,21 +131,10 @@ pub fn with_user(
 }
 
 /// Reads lines from the user at the screen, for agents that ask for one line at a time.
-pub struct ScreenLines(pub Rc<Screen>);
-
-impl ScreenLines {
-    /// Converts an answer; an error means that the user stopped the work or left.
-    fn answered<T>(&self, answer: Result<T, Interrupted>) -> Result<T, InputError> {
-        let answer = answer?;
-        self.0.interrupt.check()?;
-        Ok(answer)
-    }
-}
-
-impl LineReader for ScreenLines {
+impl LineReader for Rc<Screen> {
     fn line(&mut self, prompt: &str) -> Result<Typed, InputError> {
         let prompt = prompt.trim_end_matches("> ");
-        let typed = self.answered(self.0.typed(prompt, false));
+        let typed = self.answered(Screen::typed(self, prompt, false));
         Ok(match typed {
             Ok(line) => line.map_or(Typed::End, Typed::Line),
             Err(InputError::Interrupted(Interrupted::CTRL_C)) => Typed::Interrupted,
@@ -155,12 +143,11 @@ impl LineReader for ScreenLines {
     }
 
     fn request(&mut self, _prompt: &str) -> Result<Typed<Submission>, InputError> {
-        let screen = &self.0;
-        let _ = screen.interrupt.take();
-        screen.tell(ToScreen::Settled);
-        let request = screen.next();
-        let _ = screen.interrupt.take();
-        screen.interrupt.check()?;
+        let _ = self.interrupt.take();
+        self.tell(ToScreen::Settled);
+        let request = self.next();
+        let _ = self.interrupt.take();
+        self.interrupt.check()?;
         Ok(request.map_or(Typed::End, Typed::Line))
     }
 
@@ -169,7 +156,7 @@ impl LineReader for ScreenLines {
         question: &Question,
         preview: Option<&str>,
     ) -> Option<Result<Verdict, InputError>> {
-        let redactor = self.0.redactor.borrow();
+        let redactor = self.redactor.borrow();
         let redacted = |text: &str| redactor.text(text).into_owned();
         let question = Question {
             sentence: redacted(&question.sentence),
@@ -179,7 +166,7 @@ impl LineReader for ScreenLines {
         };
         let preview = preview.map(str::to_owned);
         let asked = ToScreen::Ask { question, preview };
-        let verdict = self.0.answer(asked, |answer| match answer {
+        let verdict = self.answer(asked, |answer| match answer {
             FromScreen::Answered(verdict) => Some(verdict),
             _ => None,
         });
@@ -187,25 +174,25 @@ impl LineReader for ScreenLines {
     }
 
     fn send(&mut self, request: Submission) {
-        self.0.tell(ToScreen::SendAgain(request));
+        self.tell(ToScreen::SendAgain(request));
     }
 
     fn secret(&mut self, prompt: &str) -> Result<Typed, InputError> {
-        let typed = self.0.typed(prompt, true)?;
+        let typed = Screen::typed(self, prompt, true)?;
         Ok(typed.map_or(Typed::End, Typed::Line))
     }
 
     fn choose(&mut self, menu: Menu) -> Option<Result<Option<usize>, InputError>> {
-        Some(self.answered(self.0.choose(menu)))
+        Some(self.answered(Screen::choose(self, menu)))
     }
 
     fn stands(&mut self, status: Status, commands: Vec<CommandHint>) {
-        self.0.status(|now| *now = status);
-        self.0.tell(ToScreen::Commands(commands));
+        self.status(|now| *now = status);
+        self.tell(ToScreen::Commands(commands));
     }
 
     fn say(&mut self, words: &str) -> bool {
-        self.0.tell(ToScreen::Said(words.to_owned()));
+        self.tell(ToScreen::Said(words.to_owned()));
         true
     }
 
@@ -239,6 +226,13 @@ pub struct Screen {
 }
 
 impl Screen {
+    /// Checks for a signal that has arrived since the question.
+    fn answered<T>(&self, answer: Result<T, Interrupted>) -> Result<T, InputError> {
+        let answer = answer?;
+        self.interrupt.check()?;
+        Ok(answer)
+    }
+
     /// Takes the part of an unfinished reply received so far.
     pub fn take_begun(&self) -> String {
         self.redactor.borrow().text(&self.begun.take()).into_owned()

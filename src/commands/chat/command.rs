@@ -17,7 +17,7 @@ use crate::agent::conversation::UserRequest;
 use crate::agent::session::SessionFile;
 use crate::commands::answers::AnswerSource;
 use crate::commands::keeping::{Keeping as _, SessionChoice};
-use crate::commands::screen::{Screen, ScreenLines, at_screen, screen_options, with_user};
+use crate::commands::screen::{Screen, at_screen, screen_options, with_user};
 use crate::commands::sessions::{self as listing, KEEPS_ALL};
 use crate::commands::talk::{left, say, slash};
 use crate::commands::workspace::AgentOptions;
@@ -174,7 +174,7 @@ fn interactive(
     };
     at_screen(context, screen_options, |screen, farewell| {
         let context = &context.with_reporter(&**screen);
-        let user: User = RefCell::new(Box::new(ScreenLines(Rc::clone(screen))));
+        let user: User = RefCell::new(Box::new(Rc::clone(screen)));
         talk_until_left(context, options, (&user, Some(&**screen)), mode, |place| {
             *farewell = place.farewell();
         })
