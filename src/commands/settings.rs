@@ -7,6 +7,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use miette::MietteDiagnostic;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
@@ -69,37 +70,21 @@ fn codes<'de, D: Deserializer<'de>>(json: D) -> Result<Vec<String>, D::Error> {
     checked.map(|code| code.map_err(D::Error::custom)).collect()
 }
 
-/// The flags in a file are not valid.
-#[derive(Debug, thiserror::Error, miette::Diagnostic)]
-#[error("{place}: {message}")]
-#[diagnostic(code("/settings"), help("{hint}"))]
-pub struct FlagsProblem {
-    /// `agent-config/run.json`, or a model's entry.
-    place: String,
-    message: String,
-    hint: String,
+/// The hint about flags that have no form of a flag.
+const FORM: &str = "give flags by their names, with `true`, a text, a number, or a list of texts";
+
+/// Creates the error for invalid flags at `place`: `agent-config/run.json`, or a model's entry.
+fn wrong_flags(place: &str, message: &str, hint: &str) -> MietteDiagnostic {
+    MietteDiagnostic::new(format!("{place}: {message}"))
+        .with_code("/settings")
+        .with_help(hint)
 }
 
-impl FlagsProblem {
-    fn of(place: &str, message: String) -> Self {
-        let hint = "give flags by their names, with `true`, a text, a number, or a list of texts";
-        Self {
-            place: place.to_owned(),
-            message,
-            hint: hint.to_owned(),
-        }
-    }
-
-    /// Creates the error for invalid flags at `place`.
-    fn at(place: &str) -> impl Fn(CliMessage) -> Self {
-        move |wrong| match wrong.error {
-            Some(CommandError::CommandLine { message, hint }) => Self {
-                place: place.to_owned(),
-                message,
-                hint,
-            },
-            _ => Self::of(place, wrong.text),
-        }
+/// Creates the error for flags at `place` that the command line refuses.
+fn refused(place: &str) -> impl Fn(CliMessage) -> MietteDiagnostic {
+    move |wrong| match wrong.error {
+        Some(CommandError::CommandLine { message, hint }) => wrong_flags(place, &message, &hint),
+        _ => wrong_flags(place, &wrong.text, FORM),
     }
 }
 
@@ -117,7 +102,7 @@ pub fn with_files(
         None => cli.clone(),
         Some(text) => cli
             .with_flags(&flags(&text)?)
-            .map_err(FlagsProblem::at(&users_file()))?,
+            .map_err(refused(&users_file()))?,
     };
     // Problems with the table are reported when a model is needed.
     let entry = models.as_ref().ok().and_then(|table| match &cli.model {
@@ -126,9 +111,9 @@ pub fn with_files(
     });
     if let Some(entry) = entry.filter(|entry| !entry.flags.is_empty() && cli.replay.is_none()) {
         let place = format!("the entry `{}` in `models.json`", entry.name);
-        let flags =
-            flag_words(entry.flags.clone()).map_err(|message| FlagsProblem::of(&place, message))?;
-        cli = cli.with_flags(&flags).map_err(FlagsProblem::at(&place))?;
+        let flags = flag_words(entry.flags.clone())
+            .map_err(|message| wrong_flags(&place, &message, FORM))?;
+        cli = cli.with_flags(&flags).map_err(refused(&place))?;
     }
     let gate = project_gate(project.root())?;
     cli.gate.protect.extend(gate.protect);
@@ -159,10 +144,10 @@ fn flags(text: &[u8]) -> Result<Vec<(String, OsString)>, Error> {
     let json: Map<String, Value> = home_file::parse_file(Some(text), path, without)?;
     if let Some(name) = json.keys().find(|name| REFUSED.contains(&&***name)) {
         let message = format!("`{name}` can only be given on the command line");
-        return Err(FlagsProblem::of(&users_file(), message).into());
+        return Err(wrong_flags(&users_file(), &message, FORM).into());
     }
     let words = flag_words(json);
-    Ok(words.map_err(|message| FlagsProblem::of(&users_file(), message))?)
+    Ok(words.map_err(|message| wrong_flags(&users_file(), &message, FORM))?)
 }
 
 fn users_file() -> String {
