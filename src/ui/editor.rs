@@ -21,8 +21,6 @@ const VARIABLES: [&str; 2] = ["VISUAL", "EDITOR"];
 /// The system's command for opening a file, used if none of them is set.
 const SYSTEM: &str = if cfg!(target_os = "macos") {
     "open -t"
-} else if cfg!(windows) {
-    "notepad"
 } else {
     "xdg-open"
 };
@@ -35,19 +33,16 @@ const SET: &str = "set `VISUAL` or `EDITOR` to the command of an editor";
 
 /// Errors from opening a file in the editor.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
-#[diagnostic(code("not-ready/settings"))]
+#[diagnostic(code("not-ready/settings"), help("{SET}"))]
 pub enum EditorProblem {
     /// No editor is configured.
     #[error("there is no editor to open: neither `VISUAL` nor `EDITOR` is set")]
-    #[diagnostic(help("{SET}"))]
     NotSet,
     /// The editor's command, as configured, cannot be split into words.
     #[error("`{}` is not a command: it is empty, or a quote is not closed", printable(.0, &[]))]
-    #[diagnostic(help("{SET}"))]
     NoCommand(String),
     /// The editor could not be started.
     #[error("cannot start the editor `{}`: {source}", printable(.command, &[]))]
-    #[diagnostic(help("{SET}"))]
     NotStarted {
         /// The command as configured.
         command: String,
@@ -56,7 +51,6 @@ pub enum EditorProblem {
     },
     /// The editor exited with an error.
     #[error("the editor `{}` failed: {status}", printable(.command, &[]))]
-    #[diagnostic(help("{SET}"))]
     Failed {
         /// The command as configured.
         command: String,
