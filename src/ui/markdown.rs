@@ -28,13 +28,13 @@ pub fn rendered(
     text: &str,
     columns: usize,
     is_styled: bool,
-    code: CodePainter<'_>,
+    code_colors: Option<CodePainter<'_>>,
 ) -> Vec<Line<'static>> {
     let text = visible(text);
     let mut lines = Renderer {
         columns,
         is_styled,
-        code_colors: Some(code),
+        code_colors,
         ..Renderer::default()
     };
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH;
@@ -47,11 +47,6 @@ pub fn rendered(
     }
     lines.end_block();
     lines.out
-}
-
-/// Highlights nothing: all code has one style.
-pub fn uncolored(_language: &str, _code: &str) -> Option<Vec<Pieces>> {
-    None
 }
 
 /// A piece of text between spaces.

@@ -12,7 +12,7 @@ use ratatui::text::{Line, Span};
 use super::blocks::{fitted, limited, one_line, visible};
 use super::change::{CONTEXT, broken, numbered};
 use super::columns::folded;
-use super::markdown::{rendered, uncolored};
+use super::markdown::rendered;
 use super::paint::diff_style;
 use super::present::{Part, Shown, ToolUse, asked, present, task_style};
 use crate::record::event::Event;
@@ -184,7 +184,7 @@ impl Look {
                 }
                 Part::Markdown(text) => {
                     let width = self.width.saturating_sub(indent.len());
-                    let block = rendered(text, width, self.is_styled, &uncolored).into_iter();
+                    let block = rendered(text, width, self.is_styled, None).into_iter();
                     // A blank line sets an answer apart.
                     lines.extend(is_done.then(Line::default));
                     lines.extend(block.map(|line| indented(indent, line)));

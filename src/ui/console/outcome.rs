@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::Output;
 use crate::sys::text;
-use crate::ui::markdown::{rendered, uncolored};
+use crate::ui::markdown::rendered;
 use crate::ui::options::{CiRunner, OutputFormat};
 use crate::ui::pager::Pager;
 use crate::ui::paint::{COLUMNS, diff_line, lines_taken, painted, result_line, size};
@@ -131,7 +131,7 @@ impl Output<'_> {
         let columns = self.stdout_columns().unwrap_or(COLUMNS).saturating_sub(1);
         let text = self.redactor.text(text);
         let colors = self.options.colors.stdout;
-        let lines = rendered(&text, columns, colors, &uncolored).into_iter();
+        let lines = rendered(&text, columns, colors, None).into_iter();
         let text = lines.map(|line| painted(&line, colors) + "\n").collect();
         stdout::print(&self.commanding_nobody(text))
     }

@@ -4,7 +4,7 @@ use super::*;
 use crate::ui::paint::painted;
 
 fn plain(text: &str, columns: usize) -> String {
-    let lines = rendered(text, columns, false, &uncolored);
+    let lines = rendered(text, columns, false, None);
     lines
         .iter()
         .map(ToString::to_string)
@@ -45,12 +45,7 @@ fn markdown_becomes_text_that_reads_well_without_colors() {
 
 #[test]
 fn marks_become_colors() {
-    let lines = rendered(
-        "# Head\n\n**bold** and `code` ~~gone~~.",
-        40,
-        true,
-        &uncolored,
-    );
+    let lines = rendered("# Head\n\n**bold** and `code` ~~gone~~.", 40, true, None);
     let shown: String = lines.iter().map(|line| painted(line, true)).collect();
     for painted in [
         "\u{1b}[1mHead\u{1b}[0m",
@@ -70,7 +65,7 @@ fn lines_fit_whatever_they_hold() {
         "y ".repeat(60)
     );
     for columns in [30, 60, 80, 200] {
-        for line in rendered(&text, columns, true, &uncolored) {
+        for line in rendered(&text, columns, true, None) {
             assert!(line.width() <= columns, "{columns}: {line:?}");
         }
     }

@@ -49,7 +49,7 @@ impl Entry {
             }
             Self::Agent(text) => {
                 let colors = |language: &str, text: &str| code.of(language, text);
-                rendered(text, width, true, &colors)
+                rendered(text, width, true, Some(&colors))
             }
             Self::Thought { text, .. } => {
                 let style = theme::DIM.add_modifier(Modifier::ITALIC);

@@ -43,7 +43,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::ui::markdown::{rendered, uncolored};
+    use crate::ui::markdown::rendered;
 
     /// The blocks of a text that arrives in pieces of this size.
     fn streamed(text: &str, size: usize) -> Vec<String> {
@@ -58,7 +58,7 @@ mod tests {
     }
 
     fn lines(text: &str) -> Vec<String> {
-        let lines = rendered(text, 60, false, &uncolored).into_iter();
+        let lines = rendered(text, 60, false, None).into_iter();
         lines.map(|line| line.to_string()).collect()
     }
 
