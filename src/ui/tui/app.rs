@@ -162,7 +162,7 @@ impl App {
             }
             ToScreen::Choose(menu) => self.ask(Dialog::menu(menu)),
             ToScreen::Type { prompt, is_secret } => {
-                self.ask(Dialog::line(prompt));
+                self.ask(Dialog::Line(prompt));
                 self.composer.begin_line(is_secret);
             }
             ToScreen::Commands(commands) => self.composer.set_commands(commands),

@@ -28,10 +28,10 @@ pub fn channel() -> io::Result<(ScreenSender, ScreenReceiver)> {
     let (listening, poking) = UnixStream::pair()?;
     let queue = Queue::default();
     let wake = Wake(Arc::new(poking));
-    let sender = ScreenSender(Arc::new(Sending {
+    let sender = ScreenSender {
         queue: Arc::clone(&queue),
         wake: wake.clone(),
-    }));
+    };
     let receiver = ScreenReceiver {
         queue,
         listening,
@@ -55,17 +55,14 @@ impl Wake {
 /// The waiting messages.
 type Queue = Arc<Mutex<Vec<ToScreen>>>;
 
-/// The engine's end of the channel. Cloning is cheap; when the last clone is dropped, the screen closes.
-#[derive(Debug, Clone)]
-pub struct ScreenSender(Arc<Sending>);
-
+/// The engine's end of the channel. When it is dropped, the screen closes.
 #[derive(Debug)]
-struct Sending {
+pub struct ScreenSender {
     queue: Queue,
     wake: Wake,
 }
 
-impl Drop for Sending {
+impl Drop for ScreenSender {
     fn drop(&mut self) {
         // If the screen has been told to end, it ignores this message.
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
@@ -77,7 +74,7 @@ impl Drop for Sending {
 impl ScreenSender {
     /// Sends a message without blocking. After the screen has closed, the message is dropped.
     pub fn send(&self, message: ToScreen) {
-        let mut queue = self.0.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         let is_first = queue.is_empty();
         let left = match queue.last_mut() {
             Some(last) => join(last, message),
@@ -86,7 +83,7 @@ impl ScreenSender {
         queue.extend(left);
         drop(queue);
         if is_first {
-            self.0.wake.poke();
+            self.wake.poke();
         }
     }
 }
@@ -279,8 +276,6 @@ mod tests {
         receiver.wake().poke();
         assert!(is_woken());
         assert_eq!(receiver.take(), Some(Vec::new()));
-        assert!(!is_woken());
-        drop(sender.clone());
         assert!(!is_woken());
         drop(sender);
         assert!(matches!(receiver.take().unwrap()[..], [ToScreen::End(_)]));

@@ -40,7 +40,7 @@ struct ColorState {
     known: VecDeque<ColoredCode>,
     /// The block being highlighted. There is only one at a time, so that the thread never falls far behind the
     /// screen.
-    pending: Option<(String, String)>,
+    is_pending: bool,
 }
 
 impl CodeColors {
@@ -66,7 +66,7 @@ impl CodeColors {
             }),
             None => Some(Vec::new()),
         };
-        if !is_all && state.pending.is_none() {
+        if !is_all && !state.is_pending {
             state.request(language, code);
         }
         found
@@ -85,14 +85,14 @@ impl CodeColors {
 
     /// Returns whether highlighting is in progress.
     pub fn is_pending(&self) -> bool {
-        self.state.borrow().pending.is_some()
+        self.state.borrow().is_pending
     }
 
     /// Waits for the highlighting in progress.
     #[cfg(test)]
     pub fn wait(&self) {
         let state = &mut *self.state.borrow_mut();
-        if state.pending.is_some()
+        if state.is_pending
             && let Some(worker) = &state.worker
             && let Ok(found) = worker.from.recv()
         {
@@ -110,13 +110,11 @@ impl ColorState {
             lines: None,
         };
         // Without a thread, code has no colours.
-        if worker.to.send(wanted).is_ok() {
-            self.pending = Some((language.to_owned(), code.to_owned()));
-        }
+        self.is_pending = worker.to.send(wanted).is_ok();
     }
 
     fn take(&mut self, found: ColoredCode) {
-        self.pending = None;
+        self.is_pending = false;
         // Earlier versions of the same text are no longer needed.
         let is_older = |known: &ColoredCode| {
             known.language == found.language && found.code.starts_with(&known.code)

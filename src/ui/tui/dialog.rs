@@ -49,11 +49,6 @@ impl Dialog {
         Self::Menu(MenuDialog { menu, at, typed })
     }
 
-    /// Creates a dialog that asks for a line, typed in the input.
-    pub fn line(prompt: String) -> Self {
-        Self::Line(prompt)
-    }
-
     /// Returns whether the answer is the text in the input.
     pub fn wants_text(&self) -> bool {
         match self {

@@ -6,6 +6,8 @@
 
 mod events;
 
+use std::collections::BTreeSet;
+
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
@@ -60,7 +62,7 @@ pub struct Transcript {
     size: (usize, usize),
     folding: Folding,
     /// The indices of the items with lines.
-    held: Vec<usize>,
+    held: BTreeSet<usize>,
     /// The last task list shown.
     tasks: Vec<Task>,
     /// The indices of the running tools, innermost last.
@@ -350,7 +352,7 @@ impl Transcript {
         }
         let height = lines.len();
         (item.height, item.lines) = (Some(height), Some(lines));
-        self.held.push(at);
+        self.held.insert(at);
         height
     }
 
@@ -419,16 +421,12 @@ impl Transcript {
         let near = first.saturating_sub(NEAR)..end + NEAR;
         let items = &mut self.items;
         self.held.retain(|at| {
-            let Some(item) = items.get_mut(*at) else {
-                return false;
-            };
-            if !near.contains(at) {
+            let is_near = near.contains(at);
+            if let Some(item) = items.get_mut(*at).filter(|_| !is_near) {
                 item.lines = None;
             }
-            near.contains(at)
+            is_near
         });
-        self.held.sort_unstable();
-        self.held.dedup();
     }
 }
 

@@ -314,13 +314,13 @@ fn one_of_a_menu_is_chosen() {
 
 #[test]
 fn a_line_is_typed_in_the_input() {
-    let mut dialog = Dialog::line("API key".to_owned());
+    let mut dialog = Dialog::Line("API key".to_owned());
     insta::assert_snapshot!(drawn(&dialog, 40), @r"
     ┌ API key ─────────────────────────────┐
     │Enter sends it | Press Esc to cancel  │
     └──────────────────────────────────────┘
     ");
-    let long = Dialog::line("Does this summary look correct? (yes/no/edit): ".to_owned());
+    let long = Dialog::Line("Does this summary look correct? (yes/no/edit): ".to_owned());
     insta::assert_snapshot!(drawn(&long, 40), @r"
     ┌ Question ────────────────────────────┐
     │Does this summary look correct?       │
@@ -345,7 +345,7 @@ proptest! {
         for mut dialog in [
             Dialog::question(question.clone(), Some(&text)),
             Dialog::menu(Menu { title: text.clone(), items, at: 7 }),
-            Dialog::line(text.clone()),
+            Dialog::Line(text.clone()),
         ] {
             for c in keys.chars() {
                 let code = match c {
