@@ -839,7 +839,7 @@ fn below(told: &mut Told) {
         told.error(UndoError::Apply(error));
     }
     for error in recover_errors() {
-        told.error(UndoError::Apply(error.into()));
+        told.error(UndoError::Apply(error));
     }
     told.heading("exec");
     for problem in script_problems() {
