@@ -118,7 +118,8 @@ fn inverse<'c>(
             continue;
         }
         if !is_as_before && !now.is_some_and(|now| change.after.contains(&now)) {
-            changed.push(explain(path, folder, change, now.is_none()));
+            let now = now.map_or("now something else, such as a link; ", |_| "");
+            changed.push(explain(path, folder, change, now));
             continue;
         }
         let action = if let Some(before) = &change.before {
@@ -143,15 +144,10 @@ fn inverse<'c>(
     }
 }
 
-fn explain(path: &str, folder: &str, change: &LoggedChange, is_no_file: bool) -> String {
+fn explain(path: &str, folder: &str, change: &LoggedChange, now: &str) -> String {
     let before = change.before.as_ref().map_or_else(
         || "not there".to_owned(),
         |before| format!("`{}`", saved_path(folder, before)),
     );
-    let now = if is_no_file {
-        "now something else, such as a link; "
-    } else {
-        ""
-    };
     format!("`{path}` ({now}before the run it was {before})")
 }

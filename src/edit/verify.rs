@@ -345,6 +345,8 @@ impl PathPolicy {
             return Ok(Some(Vec::new()));
         };
         let mut warn = |change: &str| warnings.push(format!("`{path}` {change}"));
+        let read =
+            |path: &str| files::read(&self.root.join(path), Links::Refused, LARGEST_COMPARED);
         let old = match present.map(|present| present.fingerprint.size) {
             None => None,
             Some(size) if size > LARGEST_COMPARED => {
@@ -352,7 +354,7 @@ impl PathPolicy {
                 return Ok(Some(Vec::new()));
             }
             Some(_) => {
-                let old = files::read(&self.root.join(path), Links::Refused, LARGEST_COMPARED)?;
+                let old = read(path)?;
                 if old == new.as_bytes() {
                     return Ok(None);
                 }
@@ -361,15 +363,10 @@ impl PathPolicy {
                 Some(old)
             }
         };
-        let read =
-            |path: &String| files::read(&self.root.join(path), Links::Refused, LARGEST_COMPARED);
         let moved_from = || {
-            let others = edits.iter().map(|other| &other.path);
-            let there = others.filter(|path| matches!(self.look(path), Ok(Some(_))));
-            there
-                .filter_map(|path| read(path).ok())
-                .collect::<Vec<_>>()
-                .join(&b'\n')
+            let there = |edit: &&FileEdit| matches!(self.look(&edit.path), Ok(Some(_)));
+            let texts = edits.iter().filter(there).map(|edit| read(&edit.path));
+            texts.flatten().collect::<Vec<_>>().join(&b'\n')
         };
         let had = || old.clone().unwrap_or_else(moved_from);
         if let Some(kind) = self.guard.mark(path, old.is_none(), new, had) {

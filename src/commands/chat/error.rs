@@ -151,7 +151,7 @@ fn model_hint(error: &ModelError) -> String {
         }
         _ if error.is_refusal() => {
             "the request is not in the session any more, and the next one goes without it; files that were changed for \
-             it stay so, unless `/undo` takes that back"
+             it stay so, unless `/undo` takes that back or they were in a scratch tree"
         }
         ModelError::Status { status: 404, .. } => {
             "the vendor does not know the model or the address: `/model` lists the models, `--model NAME` asks one"

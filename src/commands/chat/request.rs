@@ -93,9 +93,8 @@ pub fn work(
         let since = conversation.history.get(begun..).unwrap_or_default();
         if matches!(&result, Err(error) if is_taken_out(error, since)) {
             place.meter.estimated(used, &before);
-            if run.is_in_scratch() {
-                before.is_unapplied |= conversation.is_unapplied;
-            } else {
+            before.is_unapplied |= conversation.is_unapplied;
+            if !run.is_in_scratch() {
                 known.taken_out(&run.changed(), &commands(since));
             }
             place.briefing.replace(known);
