@@ -21,8 +21,8 @@ use code_commit::measured::{
 };
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use ratatui::Terminal;
-use ratatui::backend::TestBackend;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
 
 const SIZE: usize = 32 << 20;
 
@@ -169,10 +169,10 @@ fn chat_of(lines: usize) -> Vec<Entry> {
         .collect()
 }
 
-/// The screen of a chat, and what it is drawn on.
+/// The screen of a chat, and the frame that it shows.
 struct BenchScreen {
     app: App,
-    terminal: Terminal<TestBackend>,
+    shown: Buffer,
 }
 
 impl BenchScreen {
@@ -180,7 +180,7 @@ impl BenchScreen {
         let composer = Composer::new(ComposerOptions::default());
         let mut screen = Self {
             app: App::new(Some(SharedMode::default()), composer),
-            terminal: Terminal::new(TestBackend::new(120, 40)).unwrap(),
+            shown: Buffer::empty(Rect::new(0, 0, 120, 40)),
         };
         screen.tell(ToScreen::Transcript(entries));
         screen.draw();
@@ -197,7 +197,10 @@ impl BenchScreen {
 
     fn draw(&mut self) {
         self.app.tick(Duration::ZERO);
-        self.terminal.draw(|frame| self.app.draw(frame)).unwrap();
+        let mut next = Buffer::empty(self.shown.area);
+        self.app.draw(&mut next);
+        black_box(self.shown.diff(&next));
+        self.shown = next;
     }
 }
 

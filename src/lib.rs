@@ -158,13 +158,13 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
     };
     let protection = Protection::new(&cli.gate.protect);
     let redactor = redactor(cli, &project, &models, &environment, &env_file);
-    let output = Output::new(
+    let mut output = Output::new(
         console_options(cli, world),
         cli.output.output_format,
         &*world.clock,
         &redactor,
-    )
-    .with_links(Links::of(&world.environment, &world.directory));
+    );
+    output.links = Links::of(&world.environment, &world.directory);
     let context: Context<'_> = Context {
         project,
         environment: &environment,

@@ -39,7 +39,7 @@ pub struct Output<'r> {
     format: OutputFormat,
     lines: JsonLines<'r>,
     /// Turns paths into links, if the terminal supports them.
-    links: Option<Links>,
+    pub(crate) links: Option<Links>,
     /// The indicator for the running step.
     spinner: Spinner,
     /// True while an agent uses a tool, whose result reports the files written.
@@ -87,12 +87,6 @@ impl<'r> Output<'r> {
             is_agents_call: AtomicBool::new(false),
             last_awaited: Mutex::default(),
         }
-    }
-
-    /// Adds links to the paths printed to a terminal.
-    pub(crate) fn with_links(mut self, links: Option<Links>) -> Self {
-        self.links = links;
-        self
     }
 
     /// Returns the format of stdout.

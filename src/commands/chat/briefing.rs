@@ -47,8 +47,9 @@ pub struct Briefing {
     root: PathBuf,
     #[serde(skip)]
     directory: PathBuf,
+    /// The instruction files.
     #[serde(skip)]
-    files: ContextFiles,
+    pub files: ContextFiles,
     seen: SeenFiles,
     /// The files that the agent's tools have written, links resolved.
     written: BTreeSet<PathBuf>,
@@ -189,11 +190,6 @@ impl Briefing {
             self.tell_anew();
         }
         self.files.prompt().map(str::to_owned)
-    }
-
-    /// Returns the names of the instruction files that were read.
-    pub fn files_read(&self) -> Vec<String> {
-        self.files.read()
     }
 
     /// Returns the reminders for the next call, to be placed after what was `said`.

@@ -23,7 +23,7 @@ pub fn welcome(place: &ChatPlace<'_>, is_screen: bool) -> String {
     let directory = place.context.project.directory();
     let branch = branch(directory).map(|name| format!(" on branch {}", quoted(&name)));
     let here = quoted(&directory.to_string_lossy());
-    let names = place.briefing.borrow().files_read();
+    let names = place.briefing.borrow().files.read();
     let read: Vec<String> = names.iter().map(|name| quoted(name)).collect();
     let (no_key, keys) = if is_screen {
         (NO_KEY.to_owned(), KEYS)
