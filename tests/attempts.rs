@@ -472,6 +472,21 @@ fn a_build_that_changes_what_it_is_judged_by_is_no_pass() {
 }
 
 #[test]
+fn a_build_that_puts_a_link_in_the_place_of_a_file_takes_no_file_from_the_project() {
+    let server = ModelServer::start([answer(&reply("one")), answer(&reply("one\nmore"))]);
+    let project = TestProject::new()
+        .with(&server)
+        .file("a.txt", "old\n")
+        .build("ln -sf build.sh a.txt");
+    let run = project
+        .run(&["--attempts", "2", "--sandbox", "off"])
+        .exits(6);
+    assert!(run.stderr.contains("`a.txt`"), "{}", run.stderr);
+    assert_eq!(project.read("a.txt"), "old\n");
+    assert_eq!(run.result()["tree"], "unchanged");
+}
+
+#[test]
 fn a_dry_run_shows_the_number_of_attempts() {
     let server = ModelServer::gemini(&[]);
     let project = TestProject::new()

@@ -182,19 +182,16 @@ impl Scratch {
         Ok(path.join(if is_overlay { UPPER } else { TREE }))
     }
 
-    /// Reads a file; `None` if it is missing or not a regular file.
+    /// Reads a file; `None` if it is missing.
     ///
     /// # Errors
-    /// Fails if the file cannot be read.
+    /// Fails if the file is not a regular one, such as a link, or cannot be read.
     pub fn read(&self, path: &str) -> io::Result<Option<Vec<u8>>> {
         let Some((directory, name)) = entry(&self.view, Path::new(path), false).if_there()? else {
             return Ok(None);
         };
-        match files::open_in(&directory, name).if_there() {
-            Err(error) if files::is_no_file(&error) => Ok(None),
-            Ok(Some(file)) => files::read_open(file, LARGEST).map(Some),
-            other => other.map(|_| None),
-        }
+        let file = files::open_in(&directory, name).if_there()?;
+        file.map(|file| files::read_open(file, LARGEST)).transpose()
     }
 
     /// Writes a file, with this mode or else that of the file that it replaces. Missing directories are created.
