@@ -173,7 +173,7 @@ pub enum FleetError {
         problem: String,
     },
     /// A repository elsewhere cannot be reached.
-    #[error("cannot {action} `{repository}`: {problem}")]
+    #[error("cannot {action} the remote repository `{repository}`: {problem}")]
     #[diagnostic(
         code("local-io/network"),
         help("check with `git ls-remote` that it can be reached and has the ref")
