@@ -73,7 +73,8 @@ impl QuestionDialog {
         let Question { subject, tool, .. } = &self.question;
         let file = format!("{} ({})", seen(subject), sums(&self.preview));
         let has_room = tool.width() + file.width() + 3 <= columns;
-        let is_change = self.preview.contains("\n@@ ");
+        // Only the program's own question, which names no tool, comes with plain lines.
+        let is_change = !tool.is_empty() && !self.preview.is_empty();
         let is_file = !subject.is_empty() && !subject.contains('\n');
         (has_room && is_change && is_file).then_some(file)
     }

@@ -88,6 +88,22 @@ fn a_question_looks_like_this() {
 }
 
 #[test]
+fn what_a_tool_proposes_is_a_change_and_what_the_program_shows_is_text() {
+    let removed = "diff --git a/src/lexer.rs b/src/lexer.rs\ndeleted file mode 100644\n";
+    let shown = drawn(&Dialog::question(question(false), Some(removed)), 100);
+    assert!(shown.contains("write_file src/lexer.rs (+0 -0)"), "{shown}");
+    let own = Question {
+        tool: String::new(),
+        ..question(false)
+    };
+    let shown = drawn(&Dialog::question(own, Some(DIFF)), 100);
+    assert!(
+        shown.contains("┌ Question ─") && !shown.contains("(+1 -1)"),
+        "{shown}"
+    );
+}
+
+#[test]
 fn a_question_is_answered_by_its_keys_alone() {
     let verdict = |answer, is_for_good| {
         Some(FromScreen::Answered(Verdict {
@@ -176,9 +192,8 @@ fn nothing_stands_next_to_what_is_seen_of_a_change() {
     let line = format!("+earth = 1{}; import os; os.system(\"x\")", " ".repeat(150));
     let dialog = Dialog::question(question(true), Some(&line));
     insta::assert_snapshot!(drawn(&dialog, 60), @r#"
-    ┌ write_file ──────────────────────────────────────────────┐
+    ┌ write_file src/lexer.rs (+0 -0) ─────────────────────────┐
     │because it overwrites                                     │
-    │src/lexer.rs                                              │
     │+earth = 1                                                │
     │  ; import os; os.system("x")                             │
     │Allow this change? y yes | a Always allow for this project│
