@@ -26,7 +26,7 @@ pub struct ContextArgs {
     pub message: Option<String>,
 
     /// Show what `--context N` sends: the outline, and which files in whole or in which lines
-    #[arg(long, value_name = "N", value_parser = parse_tokens)]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = parse_tokens)]
     pub tokens: Option<u64>,
 
     /// The files chosen.

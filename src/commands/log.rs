@@ -42,7 +42,7 @@ pub struct LogArgs {
     pub run: Option<PathBuf>,
 
     /// List only the last N runs
-    #[arg(short = 'n', long, value_name = "N", value_parser = parse_count, conflicts_with = "run")]
+    #[arg(short = 'n', long, value_name = "N", allow_hyphen_values = true, value_parser = parse_count, conflicts_with = "run")]
     pub number: Option<NonZeroUsize>,
 
     /// List only runs since a date, such as 2026-01-31, or from the last days, such as 7d
@@ -54,7 +54,7 @@ pub struct LogArgs {
     pub total: bool,
 
     /// Remove the folders of runs older than DAYS days, which can then no longer be shown or undone
-    #[arg(long, value_name = "DAYS", conflicts_with_all = ["run", "number", "since", "total"])]
+    #[arg(long, value_name = "DAYS", allow_hyphen_values = true, conflicts_with_all = ["run", "number", "since", "total"])]
     pub prune: Option<u16>,
 }
 

@@ -54,7 +54,7 @@ pub enum McpCommand {
         server: ServerArgs,
 
         /// Time limit of a request, retries included, such as 90s, 30m or 1h
-        #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "5m")]
+        #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse_duration, default_value = "5m")]
         timeout: Duration,
     },
     /// Call a tool of a server, and print its result
@@ -71,7 +71,7 @@ pub enum McpCommand {
         arguments: String,
 
         /// Time limit of the call, retries included, such as 90s, 30m or 1h
-        #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "30m")]
+        #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse_duration, default_value = "30m")]
         timeout: Duration,
     },
 }

@@ -43,11 +43,11 @@ pub struct ModelsArgs {
     pub tried: Option<String>,
 
     /// With --try, ask for each change N times
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "tried", value_parser = clap::value_parser!(u16).range(1..=100))]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 1, requires = "tried", value_parser = clap::value_parser!(u16).range(1..=100))]
     pub runs: u16,
 
     /// With --try, make no call that could raise the cost above this many US dollars
-    #[arg(long, value_name = "USD", allow_negative_numbers = true, value_parser = parse_dollars, requires = "tried")]
+    #[arg(long, value_name = "USD", allow_hyphen_values = true, value_parser = parse_dollars, requires = "tried")]
     pub max_cost: Option<Usd>,
 }
 

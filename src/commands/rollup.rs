@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::{Value, json};
 
+use crate::commands::cli::values::parse_number;
 use crate::model::tokens;
 use crate::project::outline::outline;
 use crate::project::{OUTLINE, ROLLUP};
@@ -31,7 +32,7 @@ pub struct RollupArgs {
     pub paths: Vec<PathBuf>,
 
     /// Suggest files to leave out if the rollup has more tokens than this; limits an outline to it
-    #[arg(long, value_name = "TOKENS")]
+    #[arg(long, value_name = "TOKENS", allow_hyphen_values = true, value_parser = parse_number::<u64>)]
     pub budget: Option<u64>,
 
     /// Write the files' paths and the signatures of their public names to agent-config/codeOutline.txt instead

@@ -60,7 +60,7 @@ pub struct ChatArgs {
     pub agent: AgentArgs,
 
     /// Time limit of a model call, retries included, such as 90s, 30m or 1h
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "30m", help_heading = SELDOM)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse_duration, default_value = "30m", help_heading = SELDOM)]
     pub timeout: Duration,
 }
 

@@ -18,7 +18,7 @@ use crate::run::scratch::ScratchMode;
 #[derive(Debug, Clone, Args)]
 pub struct CallArgs {
     /// Make no call that could raise the cost of the run above this many US dollars
-    #[arg(long, value_name = "USD", allow_negative_numbers = true, value_parser = parse_dollars)]
+    #[arg(long, value_name = "USD", allow_hyphen_values = true, value_parser = parse_dollars)]
     pub max_cost: Option<Usd>,
 
     /// Service tier to request: flex (half the price but slower; standard if it has no capacity) or

@@ -19,7 +19,7 @@ pub struct BuildArgs {
     pub baseline: bool,
 
     /// Time limit of build.sh, such as 90s, 30m or 1h
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "30m", help_heading = SELDOM)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse_duration, default_value = "30m", help_heading = SELDOM)]
     pub build_timeout: Duration,
 
     /// Flags for the sandbox.

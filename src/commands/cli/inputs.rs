@@ -34,7 +34,7 @@ pub struct InputArgs {
 
     /// Send at most N tokens of the code base (`40k`): the files that rank first for the query, and an
     /// outline of all; the model may ask for more
-    #[arg(long, value_name = "N", value_parser = parse_tokens)]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = parse_tokens)]
     pub context: Option<u64>,
 
     /// The files chosen.

@@ -6,14 +6,14 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::values::SELDOM;
+use super::values::{SELDOM, parse_number};
 
 // Flags that control how a reply is handled.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct ReplyArgs {
     /// Ask again up to N times in a run if a reply is rejected, naming its faults; each time costs
     /// another call
-    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = parse_number::<usize>, default_value_t = 0, hide_default_value = true)]
     pub reask: usize,
 
     /// Go on with an earlier run, named as for `log`: its replies first, which cost nothing, then calls
@@ -32,7 +32,7 @@ pub struct ReplyArgs {
 
     /// Ask for N attempts at once, at most 8: each is built in a scratch tree of its own, and the best
     /// one is taken
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=8), default_value_t = 1, hide_default_value = true, conflicts_with_all = ["resume", "context"], help_heading = SELDOM)]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = clap::value_parser!(u8).range(1..=8), default_value_t = 1, hide_default_value = true, conflicts_with_all = ["resume", "context"], help_heading = SELDOM)]
     pub attempts: u8,
 
     /// Of several attempts, take the first that passes, and end the others

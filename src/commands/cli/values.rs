@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
@@ -22,6 +23,12 @@ pub(crate) fn parse_dollars(text: &str) -> Result<Usd, String> {
     let number = text.strip_prefix('$').unwrap_or(text).parse::<f64>().ok();
     let amount = number.and_then(|number| Usd::try_from(number).ok());
     amount.ok_or_else(|| "write it like `0.50`".to_owned())
+}
+
+/// Parses a whole number.
+pub(crate) fn parse_number<N: FromStr>(text: &str) -> Result<N, String> {
+    let wrong = |_| "write a whole number, like `4`".to_owned();
+    text.parse().map_err(wrong)
 }
 
 /// Parses a number that is not 0.

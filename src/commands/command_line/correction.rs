@@ -85,10 +85,10 @@ pub(super) fn message(
                 None => wrapped("hint: ".len(), &names),
             }
         }
-        _ => {
+        _ => lacking(error, arguments).unwrap_or_else(|| {
             let name = command.get_bin_name().unwrap_or(PROGRAM);
             format!("see `{name} --help`")
-        }
+        }),
     };
     let rendered = without_tips(&rendered, meant);
     let text = format!("{rendered}hint: {hint}\n");
@@ -101,6 +101,25 @@ pub(super) fn message(
         is_error: true,
         error: Some(CommandError::CommandLine { message, hint }),
     }
+}
+
+/// Returns the hint for a flag of consistency reports without the flags that it needs.
+fn lacking(error: &clap::Error, arguments: &[OsString]) -> Option<String> {
+    let Some(ContextValue::Strings(lacking)) = error.get(ContextKind::InvalidArg) else {
+        return None;
+    };
+    let lacks = |flag: &str| lacking.iter().any(|name| name.starts_with(flag));
+    let has_findings = arguments.iter().any(|word| word == "--findings");
+    let hint = match (lacks("--consistency-check"), lacks("--findings")) {
+        (true, true) => "add `--cc --findings sarif`",
+        (true, false) if has_findings => {
+            "add `--cc`; `--output-format sarif` prints the findings of a change"
+        }
+        (true, false) => "add `--cc`",
+        (false, true) => "add `--findings sarif`",
+        (false, false) => return None,
+    };
+    Some(hint.to_owned())
 }
 
 /// Rewrites clap's error message: the suggestion `meant` follows the error, and the usage advice moves to the

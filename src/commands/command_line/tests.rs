@@ -14,6 +14,52 @@ fn the_definition_is_consistent() {
     Cli::command().debug_assert();
 }
 
+/// A value below 0 is told what is allowed, and not taken for a flag.
+#[test]
+fn flags_for_numbers_take_what_begins_with_a_hyphen() {
+    fn check(command: &clap::Command) {
+        for argument in command.get_arguments() {
+            let name = argument.get_value_names().unwrap_or_default().first();
+            let is_number = name.is_some_and(|name| {
+                ["N", "TIME", "USD", "PERCENT", "TOKENS", "DAYS"].contains(&name.as_str())
+            });
+            assert!(
+                !is_number || argument.is_allow_hyphen_values_set(),
+                "{argument}"
+            );
+        }
+        command.get_subcommands().for_each(check);
+    }
+    let mut whole = Cli::command();
+    whole.build();
+    check(&whole);
+    for (line, flag, allowed) in [
+        ("fleet run m --out o --jobs -1", "--jobs", "above 0"),
+        ("fleet run m --out o --first -1", "--first", "above 0"),
+        (
+            "fleet run m --out o --stop-above -20%",
+            "--stop-above",
+            "`20%`",
+        ),
+        ("fleet task m -1 --out o", "<INDEX>", "a whole number"),
+        ("log -n -3", "--number", "above 0"),
+        ("log --prune -3", "--prune", "0..="),
+        ("--attempts -1", "--attempts", "1..=8"),
+        ("--reask -1", "--reask", "a whole number"),
+        ("--context -40k", "--context", "`40k`"),
+        ("--timeout -5m", "--timeout", "`90s`"),
+        ("--max-cost -1", "--max-cost", "`0.50`"),
+        ("rollup --budget -3", "--budget", "a whole number"),
+        ("models --try x --runs -1", "--runs", "1..=100"),
+        ("plan reliability --at-least -1", "--at-least", "0..=100"),
+    ] {
+        let words: Vec<_> = line.split(' ').collect();
+        let told = read(&words).unwrap_err().text;
+        let is_named = told.contains(&format!(" for '{flag}")) && told.contains(allowed);
+        assert!(is_named, "{line}: {told}");
+    }
+}
+
 #[test]
 fn a_command_describes_itself_as_the_list_of_commands_does() {
     let listed = Cli::command();
@@ -146,6 +192,11 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
         let mut lines = usage.text.lines();
         assert!(lines.all(|line| line.len() <= 80 || line.starts_with("error:")));
     }
+    let told = read(&["--findings-file", "x"]).unwrap_err().text;
+    assert!(
+        told.ends_with("hint: add `--cc --findings sarif`\n"),
+        "{told}"
+    );
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::policy::Engine;
-use crate::commands::cli::values::{parse_count, parse_dollars};
+use crate::commands::cli::values::{parse_count, parse_dollars, parse_number};
 use crate::model::price::Usd;
 
 const AFTER_HELP: &str = include_str!("after_help.txt").trim_ascii_end();
@@ -33,6 +33,7 @@ pub enum FleetCommand {
         manifest: PathBuf,
 
         /// Number of the task's line, counted from 0
+        #[arg(allow_negative_numbers = true, value_parser = parse_number::<usize>)]
         index: usize,
 
         /// The results and their cost.
@@ -79,15 +80,15 @@ pub struct RunArgs {
     pub results: ResultArgs,
 
     /// Number of tasks at a time
-    #[arg(long, value_name = "N", default_value = "2", value_parser = parse_count)]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value = "2", value_parser = parse_count)]
     pub jobs: NonZeroUsize,
 
     /// Run the first N tasks before all others
-    #[arg(long, value_name = "N", requires = "stop_above", value_parser = parse_count)]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, requires = "stop_above", value_parser = parse_count)]
     pub first: Option<NonZeroUsize>,
 
     /// Stop after them if more than this share of them fails
-    #[arg(long, value_name = "PERCENT", requires = "first", value_parser = parse_percent)]
+    #[arg(long, value_name = "PERCENT", allow_hyphen_values = true, requires = "first", value_parser = parse_percent)]
     pub stop_above: Option<usize>,
 }
 
@@ -99,7 +100,7 @@ pub struct ResultArgs {
     pub out: PathBuf,
 
     /// Begin no task that could raise the cost of all tasks in DIR above this many US dollars
-    #[arg(long, value_name = "USD", allow_negative_numbers = true, value_parser = parse_dollars)]
+    #[arg(long, value_name = "USD", allow_hyphen_values = true, value_parser = parse_dollars)]
     pub max_cost: Option<Usd>,
 }
 

@@ -58,11 +58,11 @@ pub struct OrchestrateArgs {
 
     /// Make no call that could raise the cost of the run above this many US dollars; the remote agents'
     /// own cost is not known
-    #[arg(long, value_name = "USD", allow_negative_numbers = true, value_parser = parse_dollars)]
+    #[arg(long, value_name = "USD", allow_hyphen_values = true, value_parser = parse_dollars)]
     pub max_cost: Option<Usd>,
 
     /// Time limit of a model call or an MCP call, retries included, such as 90s, 30m or 1h
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10m", help_heading = SELDOM)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse_duration, default_value = "10m", help_heading = SELDOM)]
     pub timeout: Duration,
 
     /// Take the replies and the server's answers from an earlier run's folder

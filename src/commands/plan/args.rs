@@ -65,11 +65,11 @@ pub struct PlanArgs {
     pub agent: AgentArgs,
 
     /// Time limit of a model call, retries included, such as 90s, 30m or 1h
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "5m", help_heading = SELDOM)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse_duration, default_value = "5m", help_heading = SELDOM)]
     pub timeout: Duration,
 
     /// Time limit of build.sh
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "30m", help_heading = SELDOM)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse_duration, default_value = "30m", help_heading = SELDOM)]
     pub build_timeout: Duration,
 }
 
@@ -108,11 +108,11 @@ pub enum PlanCommand {
 #[derive(Debug, Clone, Args)]
 pub struct ReliabilityArgs {
     /// Number of calls
-    #[arg(short = 'n', long = "number", value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(short = 'n', long = "number", value_name = "N", allow_hyphen_values = true, default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..))]
     pub number: u16,
 
     /// Fail with exit code 1 below this percentage
-    #[arg(long, value_name = "PERCENT", default_value_t = 95, value_parser = clap::value_parser!(u8).range(0..=100))]
+    #[arg(long, value_name = "PERCENT", allow_hyphen_values = true, default_value_t = 95, value_parser = clap::value_parser!(u8).range(0..=100))]
     pub at_least: u8,
 
     /// Model to ask [default: by models.json, the one for steps]
@@ -120,6 +120,6 @@ pub struct ReliabilityArgs {
     pub model: Option<String>,
 
     /// Time limit of a model call, retries included
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "5m")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse_duration, default_value = "5m")]
     pub timeout: Duration,
 }
