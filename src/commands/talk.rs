@@ -8,6 +8,7 @@ pub(crate) mod question;
 pub(crate) mod slash;
 pub(crate) mod tally;
 
+use std::cell::RefCell;
 use std::path::Path;
 use std::time::Duration;
 
@@ -214,6 +215,9 @@ pub struct Standing {
     pub mode: Option<Mode>,
 }
 
+/// The failure of the last request of a conversation, if the exit code reports it; kept while the agent is set up again.
+pub type Unfinished = RefCell<Option<MietteDiagnostic>>;
+
 /// A conversation in progress.
 pub struct Talk<'t> {
     /// The context of the command.
@@ -227,13 +231,12 @@ pub struct Talk<'t> {
     connection: Connection,
     /// True if the user has left by `/exit`, also at a question.
     pub has_left: bool,
-    /// The failure of the last request, if the exit code reports it.
-    unfinished: Option<MietteDiagnostic>,
+    unfinished: &'t Unfinished,
 }
 
 impl<'t> Talk<'t> {
     /// Starts a conversation with this user.
-    pub fn new(context: &'t Context<'t>, user: &'t User) -> Self {
+    pub fn new(context: &'t Context<'t>, user: &'t User, unfinished: &'t Unfinished) -> Self {
         Self {
             context,
             user,
@@ -241,7 +244,7 @@ impl<'t> Talk<'t> {
             stopped: None,
             connection: Connection::default(),
             has_left: false,
-            unfinished: None,
+            unfinished,
         }
     }
 
@@ -267,10 +270,9 @@ impl<'t> Talk<'t> {
                 self.end(agent, done)?;
             }
         }
-        match self.unfinished.take() {
-            Some(unfinished) if !agent.is_over() => Err(unfinished.into()),
-            _ => Ok(()),
-        }
+        let is_left = !agent.is_over();
+        let unfinished = is_left.then(|| self.unfinished.take()).flatten();
+        unfinished.map_or(Ok(()), |unfinished| Err(unfinished.into()))
     }
 
     /// Executes a line. Returns the outcome to report if it was a request.
@@ -289,7 +291,10 @@ impl<'t> Talk<'t> {
                 return Ok((!agent.is_over()).then_some(outcome));
             }
             SlashLine::Refused(problem) => self.context.notice(problem),
-            SlashLine::Own(name, argument) => agent.obey_own(self, name, argument)?,
+            SlashLine::Own(name, argument) => {
+                agent.obey_own(self, name, argument)?;
+                self.unfinished.take();
+            }
             SlashLine::Command(Slash::Exit, _) => self.has_left = true,
             SlashLine::Command(command, argument) => {
                 let said = self.obey(agent, command, argument)?;
@@ -328,11 +333,11 @@ impl<'t> Talk<'t> {
         self.has_left = done.as_ref().is_err_and(has_left);
         let is_reported = self.has_left || !self.user.borrow().is_person();
         let failure = done.as_ref().err().filter(|_| is_reported);
-        self.unfinished = failure.map(|failure| {
+        self.unfinished.replace(failure.map(|failure| {
             let unfinished = MietteDiagnostic::new(UNFINISHED).with_help(IS_ABOVE);
             let code = failure.error.code().map(|code| code.to_string());
             unfinished.with_code(code.unwrap_or_default())
-        });
+        }));
         if agent.ended(self, done)? {
             self.stopped = Some(self.context.clock.elapsed());
             // Input typed ahead was not meant to run after an interruption.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::anthropic::{Reply, call, error, last_said, results, said, say, silence};
+use crate::support::anthropic::{KEY, Reply, call, error, last_said, results, said, say, silence};
 use crate::support::chat::{ChatProject, PERMISSIONS};
 use crate::support::terminal::Terminal;
 
@@ -48,6 +48,24 @@ fn the_exit_code_is_that_of_the_last_request() {
         assert_eq!(run.stderr.contains(told), code != 0, "{}", run.stderr);
         assert!(run.stdout.contains("`--resume` continues it"));
     }
+}
+
+#[test]
+fn a_command_behind_the_last_request_does_not_change_the_exit_code() {
+    let key = "sk-ant-api03-of-another-account";
+    for command in ["/clear", &format!("/login\n{key}"), "/cost"] {
+        let refused = error(400, "invalid_request_error", "not now");
+        let (chat, server) = ChatProject::scripted([refused]);
+        server.takes(&[KEY, key]);
+        let run = chat.typed(PLAIN, &format!("one\n{command}\n")).exits(4);
+        run.says(&["the last request was not completed"]);
+    }
+    // A command of the user's own is a request.
+    let refused = error(400, "invalid_request_error", "not now");
+    let (chat, _server) = ChatProject::scripted([refused, say("Hello.")]);
+    let chat = chat.with_setting("commands/greet.md", "Say hello.");
+    let run = chat.typed(PLAIN, "one\n/greet\n").exits(0);
+    run.says(&["Hello."]);
 }
 
 #[test]

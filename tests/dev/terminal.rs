@@ -3,11 +3,13 @@
 use std::process::Command;
 
 use console::{measure_text_width, strip_ansi_codes};
+use serde_json::json;
 
 use crate::support;
 use crate::support::agent::{AgentProject, PASS, done, last_told, reply};
 use crate::support::orchestra::{OrchestraProject, says};
 use crate::support::terminal::Terminal;
+use crate::support::{Answer, ModelServer};
 
 /// Runs `dev` in a terminal of this width. Types the second of each pair once the first is visible, since input before
 /// the prompt would be lost. Returns all output until the program ends.
@@ -293,6 +295,14 @@ fn a_slash_command_at_a_question_is_not_an_answer_and_an_exit_leaves() {
     assert!(last_told(&server, 1).contains("blue"));
     assert_eq!(server.requests().len(), 2);
     assert_eq!(run.result()["exit"]["name"], "stopped");
+}
+
+#[test]
+fn a_new_session_does_not_change_the_exit_code() {
+    let server = ModelServer::start([Answer::error(400, &json!({"error": "not now"}))]);
+    let agent = AgentProject::new(&server);
+    let run = agent.typed(&[], "go\n/clear\n").exits(4);
+    run.says(&["the last request was not completed"]);
 }
 
 #[test]

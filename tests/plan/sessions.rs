@@ -358,6 +358,19 @@ fn a_session_in_which_nothing_was_asked_for_is_not_offered() {
 }
 
 #[test]
+fn a_new_session_does_not_change_the_exit_code() {
+    let refused = Answer::error(400, &json!({"error": "not now"}));
+    let whole = whole().into_iter().map(said);
+    let server = serving(std::iter::once(refused).chain(whole));
+    let plan = PlanProject::new(&server);
+    let run = plan.typed(&[], "Look around\n/clear\n").exits(4);
+    let run = run.says(&["the last request was not completed"]);
+    assert_eq!(run.stdout, "there is no session to resume\n");
+    let run = plan.typed(&[], "/clear\nWrite a.txt\n/clear\n").exits(0);
+    assert!(!run.stderr.contains("not completed"), "{}", run.stderr);
+}
+
+#[test]
 fn a_request_that_is_under_way_is_not_compacted() {
     let refused = Answer::error(400, &json!({"error": "not now"}));
     let server = serving([said(tasks(&[("Look", "analyze")])), refused]);

@@ -19,7 +19,7 @@ use crate::commands::answers::AnswerSource;
 use crate::commands::keeping::{Keeping as _, SessionChoice};
 use crate::commands::screen::{Screen, at_screen, screen_options, with_user};
 use crate::commands::sessions::{self as listing, KEEPS_ALL};
-use crate::commands::talk::{left, say, slash};
+use crate::commands::talk::{Unfinished, left, say, slash};
 use crate::commands::workspace::AgentOptions;
 use crate::model::Provider;
 use crate::project::home::CHAT;
@@ -214,6 +214,7 @@ fn talk_until_left(
 ) -> Result<(), Failure> {
     let mut options = options.clone();
     let (mut briefing, mut permissions, mut account) = (None, None, None);
+    let unfinished = Unfinished::default();
     // Includes the vendor's list of models, in case the user has chosen a model from it.
     let mut table = None;
     loop {
@@ -253,7 +254,7 @@ fn talk_until_left(
         if let Some(known) = briefing.take() {
             place.briefing.replace(known);
         }
-        let talked = talk::talk(&mut place, user, screen);
+        let talked = talk::talk(&mut place, (user, &unfinished), screen);
         leave(&place);
         match talked? {
             TalkEnd::Left => return Ok(()),

@@ -18,7 +18,7 @@ use crate::commands::screen::Screen;
 use crate::commands::talk::menu::chosen_number;
 use crate::commands::talk::slash::Slash;
 use crate::commands::talk::tally::Tally;
-use crate::commands::talk::{Standing, Talk, Talker, say, tell};
+use crate::commands::talk::{Standing, Talk, Talker, Unfinished, say, tell};
 use crate::edit::undo_log;
 use crate::model::Provider;
 use crate::project::conventions::AGENTS_FILE;
@@ -64,7 +64,7 @@ struct Chat<'t, 'c> {
 /// Fails if a signal ends the program.
 pub fn talk(
     place: &mut ChatPlace<'_>,
-    user: &User,
+    (user, unfinished): (&User, &Unfinished),
     screen: Option<&Screen>,
 ) -> Result<TalkEnd, Failure> {
     let context = place.context;
@@ -75,7 +75,7 @@ pub fn talk(
         end: TalkEnd::Left,
         without_key: None,
     };
-    let mut talk = Talk::new(context, user);
+    let mut talk = Talk::new(context, user, unfinished);
     talk.show_status_bar(&chat);
     chat.show();
     trusting::ask_at_start(chat.place, user)?;

@@ -38,7 +38,7 @@ use crate::commands::keeping::SessionChoice;
 use crate::commands::screen::with_user;
 use crate::commands::sessions as listing;
 use crate::commands::talk::slash::Slash;
-use crate::commands::talk::{Standing, Talk, Talker, left};
+use crate::commands::talk::{Standing, Talk, Talker, Unfinished, left};
 use crate::commands::workspace::{AgentOptions, PROOF_TIMEOUT, Workspace, home};
 use crate::model::Purpose;
 use crate::project::home::DEV;
@@ -118,7 +118,7 @@ fn serve<'c>(
     if !developer.place.has_more_to_do() {
         developer.recap();
     }
-    let talked = Talk::new(context, &user).run(&mut developer);
+    let talked = Talk::new(context, &user, &Unfinished::default()).run(&mut developer);
     left(developer.standing().session, talked)
 }
 

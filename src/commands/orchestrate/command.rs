@@ -36,7 +36,7 @@ use crate::commands::last::Spent;
 use crate::commands::mcp_server::{ExchangeLog, connect, require_tools};
 use crate::commands::query;
 use crate::commands::screen::with_user;
-use crate::commands::talk::{Talk, slash};
+use crate::commands::talk::{Talk, Unfinished, slash};
 use crate::commands::workspace::home;
 use crate::model::Purpose;
 use crate::project::home::DEV;
@@ -116,7 +116,8 @@ fn serve(
     let has_user = place.recorded.is_none() && (is_asked || !is_headless);
     let user = has_user.then(open).transpose()?.map(RefCell::new);
     if let Some(user) = &user {
-        let mut talk = Talk::new(context, user);
+        let unfinished = Unfinished::default();
+        let mut talk = Talk::new(context, user, &unfinished);
         talk.show_status_bar(&place);
         if is_asked {
             user.borrow_mut().say(GREETING);

@@ -27,7 +27,7 @@ use crate::commands::last;
 use crate::commands::screen::with_user;
 use crate::commands::talk::slash::Slash;
 use crate::commands::talk::tally::Tally;
-use crate::commands::talk::{Standing, Talk, Talker, left};
+use crate::commands::talk::{Standing, Talk, Talker, Unfinished, left};
 use crate::commands::workspace::{AgentOptions, check_project, home};
 use crate::model::ModelTable;
 use crate::project::ProjectLock;
@@ -98,8 +98,9 @@ fn in_sessions(
     selection::find_recording(context, &options.choice)?;
     let is_asked = !options.is_headless();
     let user = is_asked.then(open).transpose()?.map(RefCell::new);
+    let user = &(user, Unfinished::default());
     loop {
-        let (outcome, next) = in_session(context, arguments, options, home, user.as_ref())?;
+        let (outcome, next) = in_session(context, arguments, options, home, user)?;
         match next {
             Some(next) => options = next,
             None => return Ok(outcome),
@@ -114,8 +115,9 @@ fn in_session(
     arguments: &PlanArgs,
     options: AgentOptions,
     home: &Path,
-    user: Option<&User>,
+    (user, unfinished): &(Option<User>, Unfinished),
 ) -> Result<(Outcome, Option<AgentOptions>), Failure> {
+    let user = user.as_ref();
     // A session that cannot be resumed is reported before any server is contacted; a new one is created only once
     // everything else is ready.
     let is_resumed = options.session != SessionChoice::New;
@@ -168,6 +170,7 @@ fn in_session(
             place,
             chat: &chat,
             user,
+            unfinished,
             next: None,
             lock: RefCell::new(lock),
         };
@@ -215,6 +218,7 @@ struct Worker<'w> {
     place: PlanPlace<'w>,
     chat: &'w ChatLog<'w>,
     user: Option<&'w User>,
+    unfinished: &'w Unfinished,
     /// The options for the session to switch to; `None` to stay in this one.
     next: Option<AgentOptions>,
     /// The lock for the first request, if it is already taken.
@@ -332,7 +336,7 @@ impl Worker<'_> {
             }
             (None, Some(_), _) if self.is_open()? => self.work_on(AnswerSource::Nowhere, None),
             (None, None, Some(user)) => {
-                let talked = Talk::new(self.context, user).run(self);
+                let talked = Talk::new(self.context, user, self.unfinished).run(self);
                 left(self.standing().session, talked)
             }
             (None, _, _) => Err(CommandError::NothingAsked.into()),
