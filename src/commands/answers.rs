@@ -78,7 +78,7 @@ pub struct Recorded {
 /// # Errors
 /// Fails if the run does not exist or contains no request.
 pub fn recorded(context: &Context<'_>, choice: &ModelChoice) -> Result<Option<Recorded>, Error> {
-    let Some(recording) = selection::find_recording(context, choice)? else {
+    let Some(recording) = selection::find_recording(context, choice.replay.as_deref())? else {
         return Ok(None);
     };
     let record = recording.agent().ok_or(CommandError::NothingAsked)?;

@@ -25,7 +25,7 @@ pub fn agent_model<'a>(
     own: &str,
     server: Option<(&str, Option<ApiKey>)>,
 ) -> Result<Models<'a>, Error> {
-    let recording = find_recording(context, choice)?;
+    let recording = find_recording(context, choice.replay.as_deref())?;
     let table = table_of(context.models)?;
     let recorded = recording
         .as_ref()
@@ -69,7 +69,7 @@ pub fn stage_models<'a>(
     stages: Vec<(Purpose, ModelSpec)>,
     may_pull: &dyn Fn(&str) -> Result<bool, Interrupted>,
 ) -> Result<Models<'a>, Error> {
-    let recording = find_recording(context, choice)?;
+    let recording = find_recording(context, choice.replay.as_deref())?;
     let table = table_of(context.models)?;
     let stages = stages.into_iter().map(|(purpose, spec)| {
         let recorded = recording

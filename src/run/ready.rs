@@ -128,7 +128,7 @@ pub fn survey<'a>(
     choice: &ModelChoice,
     build: Option<BuildOptions<'_>>,
 ) -> Result<Survey<'a>, Error> {
-    let recording = find_recording(context, choice)?;
+    let recording = find_recording(context, choice.replay.as_deref())?;
     let purpose = build.map_or(Purpose::REPORT, |_| Purpose::INITIAL);
     let resumed = choice
         .resume

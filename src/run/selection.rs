@@ -516,13 +516,13 @@ fn installed_model(context: &Context<'_>, name: &str) -> Option<ModelSpec> {
     Some(spec)
 }
 
-/// Finds the run to replay, if any.
+/// Finds the run of this name or in this folder, if one is given.
 ///
 /// # Errors
 /// Fails if there is no such run.
 pub fn find_recording(
     context: &Context<'_>,
-    choice: &ModelChoice,
+    run: Option<&Path>,
 ) -> Result<Option<Recording>, Error> {
     let project = &context.project;
     let at = |run: &Path| Recording::find(project.home(), &project.logs(), run);
@@ -536,7 +536,7 @@ pub fn find_recording(
         }
         found => Ok(found?),
     };
-    choice.replay.as_deref().map(find).transpose()
+    run.map(find).transpose()
 }
 
 /// Finds the run in this folder, given relative to the root or to `logs`.

@@ -86,7 +86,7 @@ pub fn choose(
     table: Option<ModelTable>,
 ) -> Result<ChosenModel, Error> {
     let table = table.map_or_else(|| self::table(context, &login::home(context)?), Ok)?;
-    let recording = selection::find_recording(context, choice)?;
+    let recording = selection::find_recording(context, choice.replay.as_deref())?;
     let recorded = recording.as_ref().and_then(Recording::first_model);
     let known = recorded.filter(|name| table.named(name).is_some());
     let spec = selected(&table, choice.model.as_deref().or(known))?;
@@ -113,7 +113,7 @@ pub fn models<'c>(
     if choice.tier.is_some() && vendor.refuses_tiers {
         return Err(ChatError::NoTiers(vendor.name).into());
     }
-    let recording = selection::find_recording(context, choice)?;
+    let recording = selection::find_recording(context, choice.replay.as_deref())?;
     let (found, source) = selection::key_of(key.found().cloned());
     let given = ModelKey::Given(found, source);
     agent_models::one_model(context, choice, recording.as_ref(), spec, given)

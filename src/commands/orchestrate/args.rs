@@ -71,16 +71,11 @@ pub struct OrchestrateArgs {
 }
 
 impl OrchestrateArgs {
-    /// Returns the model to ask, or the recorded run to replay, or to publish, for which no model is asked.
+    /// Returns the model to ask, and the limit on its cost.
     pub fn choice(&self) -> ModelChoice {
-        let model = self
-            .model
-            .as_deref()
-            .filter(|_| self.publish_only.is_none());
         ModelChoice {
-            replay: self.replay.clone().or(self.publish_only.clone()),
             max_cost: self.max_cost,
-            ..ModelChoice::streamed(model, self.timeout)
+            ..ModelChoice::streamed(self.model.as_deref(), self.timeout)
         }
     }
 }

@@ -64,7 +64,9 @@ impl<'c> OrchestratePlace<'c> {
         begun: Option<BegunWork>,
     ) -> Result<Self, Error> {
         let choice = &arguments.choice();
-        let recording = selection::find_recording(context, choice)?;
+        let publish_only = arguments.publish_only.as_deref();
+        let run = arguments.replay.as_deref().or(publish_only);
+        let recording = selection::find_recording(context, run)?;
         if let Some(recording) = recording.as_ref().filter(|_| arguments.replay.is_some()) {
             return Self::replayed(context, arguments, recording);
         }

@@ -15,7 +15,7 @@ use crate::record::orchestration::{
 use crate::record::replay::{Recording, RecordingProblem};
 use crate::record::result::{AgentRecord, RunRecord};
 use crate::record::run_files::{LINEAGE, RESULT};
-use crate::run::context::{Context, ModelChoice};
+use crate::run::context::Context;
 use crate::run::error::RunError;
 use crate::run::not_ready::NotReady;
 use crate::run::selection;
@@ -47,11 +47,9 @@ pub enum Begun {
 /// Fails if there is no such run, it is not an orchestration, is still in progress, or has left nothing to resume.
 pub fn begun(context: &Context<'_>, arguments: &OrchestrateArgs) -> Result<Option<Begun>, Error> {
     let publish_only = arguments.publish_only.is_some();
-    let choice = ModelChoice {
-        replay: arguments.resume.clone().or(arguments.publish_only.clone()),
-        ..arguments.choice()
-    };
-    let Some(recording) = selection::find_recording(context, &choice)? else {
+    let run = arguments.resume.as_deref();
+    let run = run.or(arguments.publish_only.as_deref());
+    let Some(recording) = selection::find_recording(context, run)? else {
         return Ok(None);
     };
     let folder = recording.folder();
@@ -82,6 +80,8 @@ pub fn begun(context: &Context<'_>, arguments: &OrchestrateArgs) -> Result<Optio
     let arguments = OrchestrateArgs {
         parent_branch_id: Uuid::parse_str(&settings.parent_branch_id).ok(),
         project_name: Some(settings.project_name),
+        // Publishing asks no model.
+        model: arguments.model.clone().filter(|_| !publish_only),
         no_publish: !publish_only
             && !is_publishing
             && (arguments.no_publish || !settings.publishes),

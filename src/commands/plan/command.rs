@@ -95,7 +95,7 @@ fn in_sessions(
     if let Some(path) = &arguments.plan_file {
         plan_file_of(&context.project, path, &options.session)?;
     }
-    selection::find_recording(context, &options.choice)?;
+    selection::find_recording(context, options.choice.replay.as_deref())?;
     let is_asked = !options.is_headless();
     let user = is_asked.then(open).transpose()?.map(RefCell::new);
     let user = &(user, Unfinished::default());
