@@ -20,8 +20,8 @@ use crate::commands::cli::build::SandboxArgs;
 use crate::commands::error::CommandError;
 use crate::exec::process::{Processes, SpawnOptions};
 use crate::exec::subreaper;
-use crate::project::conventions;
 use crate::project::home::{AgentHome, System};
+use crate::project::{CONFIG, LOGS, conventions};
 use crate::record::event::Event;
 use crate::record::result::{AgentRecord, LimitsRecord};
 use crate::record::run_log::make_ignored_directory;
@@ -341,16 +341,18 @@ fn open_session(
     Ok(session)
 }
 
-/// Checks that git ignores the key files and does not track them, and that nothing is in the place of `logs`.
+/// Checks that git ignores the key files and does not track them, and that nothing is in the place of a directory that
+/// an agent writes to.
 ///
 /// # Errors
-/// Fails if git tracks a key file or does not ignore it, or `logs` is no directory.
+/// Fails if git tracks a key file or does not ignore it, or `logs` or `agent-config` is no directory.
 pub fn check_project(context: &Context<'_>) -> Result<(), NotReady> {
     let project = &context.project;
     project
         .check_keys_ignored(context.key_files())
         .and_then(|()| project.check_keys_untracked(context.key_files()))
-        .and_then(|()| project.check_logs())
+        .and_then(|()| project.check_directory(LOGS))
+        .and_then(|()| project.check_directory(CONFIG))
         .map_err(NotReady::of)
 }
 

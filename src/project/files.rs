@@ -150,13 +150,13 @@ impl Project {
         })
     }
 
-    /// Checks that nothing is in the place of `logs`, which no link may lead to.
+    /// Checks that nothing is in the place of one of the program's directories, which no link may lead to.
     ///
     /// # Errors
     /// Fails if it is there and no directory.
-    pub fn check_logs(&self) -> Result<(), ProjectProblem> {
-        match self.logs().symlink_metadata() {
-            Ok(found) if !found.is_dir() => Err(ProjectProblem::NotADirectory(LOGS.to_owned())),
+    pub fn check_directory(&self, name: &str) -> Result<(), ProjectProblem> {
+        match self.home.join(name).symlink_metadata() {
+            Ok(found) if !found.is_dir() => Err(ProjectProblem::NotADirectory(name.to_owned())),
             _ => Ok(()),
         }
     }

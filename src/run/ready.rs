@@ -312,7 +312,7 @@ fn written_to<'s>(purpose: &Purpose, shown: &'s Shown) -> Vec<&'s Path> {
 
 /// Checks that nothing is in the place of `logs`, or of a report.
 fn check_places(project: &Project, purpose: &Purpose) -> Result<(), ProjectProblem> {
-    project.check_logs()?;
+    project.check_directory(LOGS)?;
     let report = project.consistency_report().symlink_metadata();
     if *purpose == Purpose::REPORT && report.is_ok_and(|found| found.is_dir()) {
         let path = format!("{CONFIG}/consistency-report.txt");

@@ -152,12 +152,15 @@ fn a_call_that_a_kill_has_cut_short_is_told_so_and_not_made_again() {
 }
 
 #[test]
-fn a_file_in_the_place_of_the_logs_is_told_before_a_session_is_made() {
-    let (chat, _server) = ChatProject::scripted([]);
-    let chat = chat.with_file("logs", "");
-    let run = chat.run(&["-p", "go"]).exits(3);
-    run.says(&["`logs` is not a directory"]);
-    assert!(chat.sessions().is_empty());
+fn a_file_in_the_place_of_a_directory_is_told_before_a_session_is_made() {
+    for name in ["logs", "agent-config"] {
+        let (chat, _server) = ChatProject::scripted([]);
+        let _ = fs::remove_dir_all(chat.project.path(name));
+        let chat = chat.with_file(name, "");
+        let run = chat.run(&["-p", "go"]).exits(3);
+        run.says(&[&format!("`{name}` is not a directory")]);
+        assert!(chat.sessions().is_empty());
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Output for programs, cost limits, and working directories.
 
 use std::fs;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
@@ -255,13 +255,35 @@ fn it_needs_no_repository_and_no_project_but_a_place_for_its_log() {
         .map(|entry| entry.unwrap().file_name())
         .collect();
     assert_eq!(left, ["logs"]);
-    // A file is in the way, since root may write to any directory.
+}
+
+#[test]
+fn what_stands_in_the_place_of_the_logs_is_told_before_a_call() {
     let orchestra = OrchestraProject::clean();
-    fs::write(orchestra.project.path("logs"), "").unwrap();
-    let run = orchestra.run(&[]).exits(6);
-    assert!(run.stdout.is_empty() && orchestra.azure.requests().is_empty());
-    assert_eq!(
-        json!(orchestra.pantheon.called("parallel_explore")),
-        json!([])
-    );
+    orchestra.run(&[]).exits(0);
+    let calls = orchestra.azure.requests().len();
+    let started = orchestra.pantheon.called("parallel_explore").len();
+    fs::rename(orchestra.project.path("logs"), orchestra.project.path("x")).unwrap();
+    let recorded = orchestra.project.path("x").read_dir().unwrap().next();
+    let recorded = recorded.unwrap().unwrap().path();
+    let replay = [
+        "orchestrate",
+        "--headless",
+        "--replay",
+        recorded.to_str().unwrap(),
+    ];
+    for make in ["touch logs", "mkfifo logs", "ln -s x logs"] {
+        let make = format!("rm -f logs; {make}");
+        let made = Command::new("sh")
+            .args(["-c", &make])
+            .current_dir(orchestra.project.path(""))
+            .status();
+        assert!(made.unwrap().success());
+        for run in [orchestra.run(&[]), orchestra.project.run(&replay)] {
+            let run = run.exits(3).says(&["`logs` is not a directory"]);
+            assert!(run.stdout.is_empty(), "{}", run.stdout);
+        }
+    }
+    assert_eq!(orchestra.azure.requests().len(), calls);
+    assert_eq!(orchestra.pantheon.called("parallel_explore").len(), started);
 }

@@ -6,7 +6,7 @@ use crate::support::plan::{
     PlanProject, calls, conversation, last_told, queries, query, response, said, serving, summary,
     system, tasks, write,
 };
-use crate::support::{Answer, ModelServer, in_terminal};
+use crate::support::{Answer, Finished, ModelServer, in_terminal};
 
 /// A call of `shell_exec`.
 fn shell(command: &str) -> String {
@@ -302,12 +302,11 @@ fn a_session_that_ends_at_once_can_be_resumed() {
         response("It is thought."),
         summary("Thought"),
     ]);
-    // The run's folder cannot be created.
-    let config = plan.project.path("agent-config");
-    std::fs::remove_dir_all(&config).unwrap();
-    std::fs::write(&config, "").unwrap();
-    plan.work("Think").exits(6).says(&["agent-config"]);
-    std::fs::remove_file(&config).unwrap();
+    // The run cannot begin, since its sandbox cannot.
+    let strict = ["-p", "Think", "--sandbox", "strict"];
+    let output = plan.command(&strict).env("PATH", "/none").output();
+    Finished::new(&plan.project, &strict, output.unwrap()).says(&["bwrap"]);
+    assert!(plan.project.runs().is_empty());
     plan.run(&["--resume", "-p", ""]).exits(0);
     assert_eq!(plan.session()["requests"], json!(["Think"]));
     assert!(plan.document().contains("1. [x] Think\n"));

@@ -9,6 +9,7 @@ use super::config::{AgentConfig, AzureVariables};
 use super::publish::Publishing;
 use super::resume::recorded;
 use crate::commands::mcp_server::McpSource;
+use crate::project::LOGS;
 use crate::record::orchestration::{BegunWork, OrchestrationSettings};
 use crate::record::replay::Recording;
 use crate::record::result::{AgentRecord, LimitsRecord};
@@ -71,6 +72,7 @@ impl<'c> OrchestratePlace<'c> {
             return Self::replayed(context, arguments, recording);
         }
         let mut missing = NotReady::default();
+        missing.note(context.project.check_directory(LOGS));
         missing.note_env_file(context);
         let config = AgentConfig::read(context.environment, &arguments)
             .map_err(|problems| missing.extend(problems))
@@ -120,6 +122,8 @@ impl<'c> OrchestratePlace<'c> {
         arguments: OrchestrateArgs,
         recording: &Recording,
     ) -> Result<Self, Error> {
+        let logs = context.project.check_directory(LOGS);
+        logs.map_err(NotReady::of)?;
         let (task, settings, record) = recorded(recording)?;
         let path = recording.folder().join(MCP);
         let exchanges = files::read(&path, Links::Refused, LARGEST);
