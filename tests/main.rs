@@ -35,6 +35,7 @@ mod edits;
 mod examples;
 mod findings;
 mod fleet;
+mod full_disk;
 mod gate;
 mod gate_replies;
 mod gate_silenced;
