@@ -99,6 +99,8 @@ impl PipedProgram {
     ) -> io::Result<Self> {
         let ((input, stdin), (stdout, output)) = (io::pipe()?, io::pipe()?);
         let (stderr, errors) = io::pipe()?;
+        ioctl_fionbio(&stdin, true)?;
+        ioctl_fionbio(&stdout, true)?;
         let last_words = Arc::new(Mutex::new(Vec::new()));
         let (at_end, stderr_end) = mpsc::channel();
         let program = Self {
@@ -108,12 +110,6 @@ impl PipedProgram {
             last_words: Arc::clone(&last_words),
             stderr_end,
         };
-        for pipe in [
-            program.stdin.as_ref().map(|pipe| pipe.as_fd()),
-            Some(program.stdout.as_fd()),
-        ] {
-            pipe.map_or(Ok(()), |pipe| ioctl_fionbio(pipe, true))?;
-        }
         // The thread is not joined: it ends when the last process that holds stderr closes it.
         thread::Builder::new().spawn(move || {
             keep_end(stderr, &last_words);

@@ -231,11 +231,8 @@ impl<'a> Processes<'a> {
                 follower(tail_of(&output.text(), FOLLOWED));
             }
         };
-        let tick = self
-            .options
-            .follower
-            .as_ref()
-            .map_or(Duration::MAX, |_| TICK);
+        let is_followed = self.options.follower.is_some();
+        let tick = if is_followed { TICK } else { Duration::MAX };
         let waited = running.wait_ticking(timeout, self.options.interrupt, tick, follow);
         follow();
         if let Err(error) = waited {

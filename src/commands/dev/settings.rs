@@ -74,7 +74,7 @@ pub struct Settings {
 /// Errors in the settings. They contain none of the values.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum SettingsProblem {
-    /// The file cannot be read, or contains a mistake.
+    /// The file cannot be read or created, or contains a mistake.
     #[error(transparent)]
     #[diagnostic(transparent)]
     File(#[from] HomeFileProblem),

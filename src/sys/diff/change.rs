@@ -44,15 +44,6 @@ impl FileState {
             mode,
         }
     }
-
-    /// Returns the mode as git writes it.
-    pub(super) fn git_mode(&self) -> &'static str {
-        if self.mode & 0o100 == 0 {
-            "100644"
-        } else {
-            "100755"
-        }
-    }
 }
 
 impl FileChange {
@@ -81,7 +72,10 @@ impl FileChange {
 
     /// Returns the modes before and after as git writes them; `None` for a missing file.
     pub(super) fn modes(&self) -> [Option<&'static str>; 2] {
-        [&self.before, &self.after].map(|state| state.as_ref().map(FileState::git_mode))
+        [&self.before, &self.after].map(|state| match state.as_ref()?.mode & 0o100 {
+            0 => Some("100644"),
+            _ => Some("100755"),
+        })
     }
 
     /// Returns whether git shows the change. The creation or deletion of an empty file counts.
