@@ -103,11 +103,14 @@ fn an_undo_for_which_there_is_no_room_changes_nothing_and_can_be_repeated() {
     project.run(&[]).exits(0);
     let after = project.tree();
     assert_ne!(after, before);
-    let Some(run) = run(&project, ["32", ""], &["undo"]) else {
-        return;
-    };
-    run.exits(6).says(&["hint: make room on the disk"]);
-    assert_eq!(project.tree(), after);
+    // Where the logs are on another disk, the saved file cannot be linked instead.
+    for room in [["32", ""], ["4", "8m"]] {
+        let Some(run) = run(&project, room, &["undo"]) else {
+            return;
+        };
+        run.exits(6).says(&["hint: make room on the disk"]);
+        assert_eq!(project.tree(), after);
+    }
     project.run(&["undo"]).exits(0);
     assert_eq!(project.tree(), before);
 }

@@ -153,16 +153,16 @@ fn bring_back(
         disk::copy(&mut source, &mut copy)?;
         Ok(copy)
     };
-    let copied = copy_it();
-    source.rewind()?;
-    let file = if let Ok(copy) = copied {
-        copy
-    } else {
-        // Links the saved file instead, which needs no space.
-        if_there(disk::unlinkat(directory, name, AtFlags::empty()))?;
-        disk::linkat(vault, kept, directory, name)?;
-        source.try_clone()?
+    let file = match copy_it() {
+        Ok(copy) => copy,
+        Err(error) => {
+            // Links the saved file instead, which needs no space. On another disk, it cannot be linked.
+            if_there(disk::unlinkat(directory, name, AtFlags::empty()))?;
+            disk::linkat(vault, kept, directory, name).map_err(|_| error)?;
+            source.try_clone()?
+        }
     };
+    source.rewind()?;
     let changed = || io::Error::other(format!("`{path}`, which keeps it, was changed"));
     let is_as_saved = before.digest.is_of(source.try_clone()?)?;
     is_as_saved.then_some((file, source)).ok_or_else(changed)
