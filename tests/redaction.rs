@@ -217,7 +217,8 @@ fn a_mark_for_a_secret_is_not_written_in_its_place() {
     // As a build's output is shown.
     let shown = "^^^src/main.rs\n[REDACTED: a GitHub token]\n^^^end\n";
     let server = ModelServer::gemini(&[copied, moved, named, shown]);
-    let main = format!("let key = \"{GEMINI_KEY}\";\n");
+    let token = format!("ghp_{}", "a0".repeat(18));
+    let main = format!("let key = \"{GEMINI_KEY}\";\nlet token = \"{token}\";\n");
     let project = TestProject::new()
         .with(&server)
         .file("src/main.rs", &main)

@@ -7,7 +7,7 @@ use memchr::memmem;
 use super::form::{self, EditForm};
 use super::loss::{self, Elision};
 use super::{Allowances, FaultKind, ReplyFault};
-use crate::secret::ANY_MARK;
+use crate::secret::{ANY_MARK, MARK, credentials};
 
 /// Limits on what files may lose in a reply.
 #[derive(Debug, Clone, Default)]
@@ -66,34 +66,34 @@ impl LossGuard {
         found
     }
 
-    /// Returns the fault of a file that gets a mark for a secret: in the path of a new file, or on a line that `old` has
-    /// not, or not as often. Of a new file, `old` is what it may be moved from.
-    pub(super) fn mark(
+    /// Returns the fault of a file that gets a mark for a secret: the mark of a key in the path of a new file, or a mark
+    /// on a line that `before` lacks or has fewer times. The mark of a credential only counts if `before` has one.
+    pub(super) fn mark<'b>(
         &self,
         path: &str,
         is_new: bool,
         new: &str,
-        old: impl FnOnce() -> Vec<u8>,
+        before: impl FnOnce() -> &'b MarkedLines,
     ) -> Option<FaultKind> {
         let mark_in = |text: &[u8]| {
-            let is_there = |mark: &&String| memmem::find(text, mark.as_bytes()).is_some();
-            self.marks.iter().find(is_there)
+            let has = |mark: &&String| memmem::find(text, mark.as_bytes()).is_some();
+            // Few texts have any, and there are many.
+            memmem::find(text, ANY_MARK.as_bytes())?;
+            self.marks.iter().find(has)
         };
+        let in_path = mark_in(path.as_bytes()).filter(|mark| is_new && mark.starts_with(MARK));
         let on_line = || {
-            // Few texts have any, and some are long.
-            memmem::find(new.as_bytes(), ANY_MARK.as_bytes())?;
-            let old = old();
-            let mut left: HashMap<&[u8], usize> = HashMap::new();
-            marked(&old).for_each(|line| *left.entry(line).or_default() += 1);
-            marked(new.as_bytes()).find_map(|line| match left.get_mut(line) {
-                Some(count @ 1..) => {
-                    *count -= 1;
-                    None
-                }
-                _ => mark_in(line),
+            mark_in(new.as_bytes())?;
+            let before = before();
+            let mut seen: HashMap<&[u8], usize> = HashMap::new();
+            marked(new.as_bytes()).find_map(|line| {
+                let count = seen.entry(line).or_default();
+                *count += 1;
+                let is_new = before.lines.get(line).is_none_or(|had| *count > *had);
+                let mark = mark_in(line).filter(|_| is_new)?;
+                (mark.starts_with(MARK) || before.has_credential).then_some(mark)
             })
         };
-        let in_path = mark_in(path.as_bytes()).filter(|_| is_new);
         let mark = in_path.or_else(on_line)?.clone();
         let path = path.to_owned();
         Some(FaultKind::Redacted { path, mark })
@@ -153,6 +153,29 @@ impl LossGuard {
             after,
         };
         (!is_meant).then_some(ReplyFault { line: 0, kind })
+    }
+}
+
+/// The lines of the texts that a new one replaces which may have a mark for a secret.
+#[derive(Debug, Default)]
+pub(super) struct MarkedLines {
+    /// The number of times that each is there.
+    lines: HashMap<Vec<u8>, usize>,
+    /// True if a text has a likely credential.
+    has_credential: bool,
+}
+
+impl MarkedLines {
+    /// Finds them in these texts, holding one text at a time.
+    pub fn of(texts: impl Iterator<Item = impl AsRef<[u8]>>) -> Self {
+        let mut found = Self::default();
+        for text in texts {
+            for line in marked(text.as_ref()) {
+                *found.lines.entry(line.to_vec()).or_default() += 1;
+            }
+            found.has_credential |= credentials::is_in(text.as_ref());
+        }
+        found
     }
 }
 

@@ -3,7 +3,7 @@
 //! Only reads. Guarantees that a [`VerifiedEdits`] is created only here, and only for a reply without faults; all
 //! faults of a reply are found, not just the first.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, Metadata};
@@ -14,7 +14,7 @@ use super::attributes::Rights;
 use super::beneath::{ancestors, split};
 use super::digest::Present;
 use super::executed::{self, WITH_GIT};
-use super::guard::LossGuard;
+use super::guard::{LossGuard, MarkedLines};
 use super::mount::{Mount, mount_of};
 use super::operation::{FileOperation, Operation};
 use super::protection::Protection;
@@ -256,6 +256,7 @@ impl PathPolicy {
             ));
         }
         let mut looked_at = Vec::new();
+        let moved_from = OnceCell::new();
         for edit in &reply.edits {
             match self.present(&edit.path)? {
                 Err(kind) => faults.push(edit.fault(kind)),
@@ -267,7 +268,7 @@ impl PathPolicy {
                     let warnings = &mut verified.warnings;
                     warnings.extend(self.beyond_replies(&edit.path)?);
                     let lost = self
-                        .compare(edit, present, &reply.edits, warnings)
+                        .compare(edit, present, (&reply.edits, &moved_from), warnings)
                         .map_err(PathError::of("look at", &edit.path))?;
                     looked_at.push(lost.is_some().then_some(present));
                     faults.extend(lost.into_iter().flatten());
@@ -329,12 +330,12 @@ impl PathPolicy {
     }
 
     /// Compares the new content of a file with the old one, if any; `None` if they are the same. `edits` are all edits
-    /// of the reply.
+    /// of the reply; what they replace is read once, if needed, into `moved_from`.
     fn compare(
         &self,
         edit: &FileEdit,
         present: Option<Present>,
-        edits: &[FileEdit],
+        (edits, moved_from): (&[FileEdit], &OnceCell<MarkedLines>),
         warnings: &mut Vec<String>,
     ) -> io::Result<Option<Vec<ReplyFault>>> {
         let path = &edit.path;
@@ -363,13 +364,19 @@ impl PathPolicy {
                 Some(old)
             }
         };
-        let moved_from = || {
-            let there = |edit: &&FileEdit| matches!(self.look(&edit.path), Ok(Some(_)));
-            let texts = edits.iter().filter(there).map(|edit| read(&edit.path));
-            texts.flatten().collect::<Vec<_>>().join(&b'\n')
+        let there = |edit: &&FileEdit| matches!(self.look(&edit.path), Ok(Some(_)));
+        let all = || {
+            edits
+                .iter()
+                .filter(there)
+                .filter_map(|edit| read(&edit.path).ok())
         };
-        let had = || old.clone().unwrap_or_else(moved_from);
-        if let Some(kind) = self.guard.mark(path, old.is_none(), new, had) {
+        let own = OnceCell::new();
+        let before = || match &old {
+            Some(old) => own.get_or_init(|| MarkedLines::of([old].into_iter())),
+            None => moved_from.get_or_init(|| MarkedLines::of(all())),
+        };
+        if let Some(kind) = self.guard.mark(path, old.is_none(), new, before) {
             return Ok(Some(vec![edit.fault(kind)]));
         }
         let old = old.map(|old| String::from_utf8(old).unwrap_or_default());

@@ -7,4 +7,4 @@ mod search;
 
 pub use censor::{Censor, marks};
 pub use places::{SECRET_PLACES, is_secret_file};
-pub use search::{Finding, find, kinds};
+pub use search::{Finding, find, is_in, kinds};

@@ -352,8 +352,10 @@ fn no_reply_makes_a_directory_a_repository() {
 fn a_mark_for_a_secret_stands_only_on_lines_that_were_there() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path();
+    let token = format!("ghp_{}", "a0".repeat(18));
     let marked = "A = [REDACTED]Zz\r\nother\nK = secretZz";
     fs::write(root.join("old"), marked).unwrap();
+    fs::write(root.join("with-token"), format!("T = {token}\n")).unwrap();
     fs::write(root.join("plain"), "K = secretZz\n").unwrap();
     let marks = ["[REDACTED]Zz", "[REDACTED: a GitHub token]"].map(str::to_owned);
     let guard = LossGuard {
@@ -367,7 +369,8 @@ fn a_mark_for_a_secret_stands_only_on_lines_that_were_there() {
         (write("old", "  A = [REDACTED]Zz\nK = secretZz"), false),
         (write("old", "K = [REDACTED]Zz"), true),
         (write("old", "A = [REDACTED]Zz\nA = [REDACTED]Zz"), true),
-        (write("old", "T = [REDACTED: a GitHub token]"), true),
+        (write("with-token", "T = [REDACTED: a GitHub token]"), true),
+        (write("old", "T = [REDACTED: a GitHub token]"), false),
         (write("old", "T = [REDACTED: a kind]"), false),
         (write("new", "A = [REDACTED]Zz"), true),
         (write("new", "A = [REDACTED]Zz") + delete, false),

@@ -352,6 +352,11 @@ fn places(text: &str, redactor: &Redactor) -> Vec<(usize, &'static str)> {
     places
 }
 
+/// Returns whether `bytes` have a likely credential, recognized by its format.
+pub fn is_in(bytes: &[u8]) -> bool {
+    next_credential(bytes, 0).is_some()
+}
+
 /// Returns the position and kind of the next credential in `bytes` at or after `from`. The position covers only the
 /// token, without surrounding characters.
 pub(super) fn next_credential(bytes: &[u8], from: usize) -> Option<(Range<usize>, &'static str)> {
