@@ -1,14 +1,14 @@
-//! Runs on a full disk: a file system of their own, in which there is little room.
+//! Runs on a nearly full disk: a small file system of their own.
 
 use std::process::Command;
 
 use crate::support::{Finished, ModelServer, TestProject, skipped};
 
-/// The build does nothing, so no sandbox is needed, which may not work in another.
+/// The build does nothing and needs no sandbox, which may not work inside another.
 const BUILT: [&str; 2] = ["--sandbox", "off"];
 
 /// Runs a command in a project on a disk with so many KiB left, and with another one for `logs` if its size is given.
-/// Takes what is there then back.
+/// Brings back what is there at the end.
 const ON_DISKS: &str = r#"
 room=$1 logs=$2; shift 2
 root=$PWD held=$(mktemp -d); trap 'rm -rf "$held"' EXIT

@@ -645,7 +645,7 @@ fn a_repair_says_that_something_else_is_in_the_place_of_a_file() {
         let project = TestProject::new().with(&server).build(&build);
         project.run(&[]).exits(0);
         let asked = server.requests()[1].user();
-        let shown = "--- FILE REPLACEMENT src/main.rs ---\n[The file is gone: a link or the like";
+        let shown = "--- FILE REPLACEMENT src/main.rs ---\n[No regular file any more: a link";
         assert!(asked.contains(shown), "{asked}");
     }
 }

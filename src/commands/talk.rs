@@ -176,7 +176,7 @@ pub trait Talker {
         Ok(None)
     }
 
-    /// Executes a command that the user has defined.
+    /// Executes a command that the user has defined. Returns whether its request was made.
     ///
     /// # Errors
     /// Fails if it fails.
@@ -185,8 +185,8 @@ pub trait Talker {
         _talk: &mut Talk<'_>,
         _name: &str,
         _argument: &str,
-    ) -> Result<(), Failure> {
-        Ok(())
+    ) -> Result<bool, Failure> {
+        Ok(false)
     }
 
     /// Returns `true` if the conversation ends here: it can be set up again, or the work can begin.
@@ -215,7 +215,8 @@ pub struct Standing {
     pub mode: Option<Mode>,
 }
 
-/// The failure of the last request of a conversation, if the exit code reports it; kept while the agent is set up again.
+/// The failure of the last request of a conversation, if the exit code reports it; it outlasts an agent that is set up
+/// again.
 pub type Unfinished = RefCell<Option<MietteDiagnostic>>;
 
 /// A conversation in progress.
@@ -292,8 +293,9 @@ impl<'t> Talk<'t> {
             }
             SlashLine::Refused(problem) => self.context.notice(problem),
             SlashLine::Own(name, argument) => {
-                agent.obey_own(self, name, argument)?;
-                self.unfinished.take();
+                if agent.obey_own(self, name, argument)? {
+                    self.unfinished.take();
+                }
             }
             SlashLine::Command(Slash::Exit, _) => self.has_left = true,
             SlashLine::Command(command, argument) => {

@@ -213,7 +213,8 @@ impl<'a> Processes<'a> {
     }
 
     /// Runs a command and waits up to `timeout` for its end. Stores its output in `output_file`, which must not exist
-    /// yet, and returns it; if long, only its beginning and its end. The calling thread must live as long as `self`, because a sandbox ends with the thread that started it.
+    /// yet, and returns it; if long, only its beginning and its end. The calling thread must live as long as `self`,
+    /// because a sandbox ends with the thread that started it.
     ///
     /// # Errors
     /// Fails if the command cannot be started, its output cannot be stored, or a signal arrived before the start.

@@ -17,7 +17,7 @@ use crate::sys::positions::{self, Misplaced, Positions};
 /// Mode bits that give other users access.
 const OTHERS: u32 = 0o077;
 
-/// Errors from finding the home directory, and from reading and writing its files. `own` is the variable for the
+/// Errors from finding the home directory, and from reading and writing its files. `own` names the variable that sets the home
 /// directory itself.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum HomeFileProblem {

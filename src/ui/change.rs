@@ -48,14 +48,15 @@ pub fn numbered(diff: &str, context: usize) -> Vec<(String, Style)> {
     out
 }
 
-/// Returns the number of added and removed lines: `+3 -1`.
-pub fn sums(diff: &str) -> String {
-    let rows = rows(diff);
+/// Returns the number of added and removed lines: `+3 -1`; `None` if the change is not shown by lines.
+pub fn sums(diff: &str) -> Option<String> {
+    let mut rows = rows(diff);
+    rows.retain(|(number, _)| *number > 0);
     let count = |sign| {
-        let lines = rows.iter().filter(|(number, _)| *number > 0);
-        lines.filter(|(_, line)| line.starts_with(sign)).count()
+        let lines = rows.iter().filter(|(_, line)| line.starts_with(sign));
+        lines.count()
     };
-    format!("+{} -{}", count('+'), count('-'))
+    (!rows.is_empty()).then(|| format!("+{} -{}", count('+'), count('-')))
 }
 
 /// Returns the lines of a diff, each with its number in the file, or 0 outside of hunks. Of git's headers, only the
@@ -164,7 +165,7 @@ mod tests {
             "\\ No newline at end of file",
         ];
         assert_eq!(shown(DIFF, 1), tight);
-        assert_eq!(sums(DIFF), "+2 -1");
+        assert_eq!(sums(DIFF).as_deref(), Some("+2 -1"));
     }
 
     #[test]
@@ -181,7 +182,8 @@ mod tests {
             "1 +c",
         ];
         assert_eq!(shown(two, 3), expected);
-        assert_eq!(sums(two), "+2 -1");
+        assert_eq!(sums(two).as_deref(), Some("+2 -1"));
+        assert_eq!(sums("Binary files a/x and b/x differ\n"), None);
         let text = "`x` would allow:\n  --- all @@\n";
         assert_eq!(shown(text, 3).join("\n") + "\n", text);
         for odd in [

@@ -480,7 +480,7 @@ impl ToolUse {
             None if self.diff.is_empty() && lines > 0 => Some(counted(lines, "line")),
             None => None,
         };
-        let sums = (!self.diff.is_empty()).then(|| sums(&self.diff));
+        let sums = sums(&self.diff);
         let took = (end.took >= LONG).then(|| format!("{:.1}s", end.took.as_secs_f64()));
         let parts: Vec<String> = [brief, sums, took].into_iter().flatten().collect();
         parts.join(", ")

@@ -244,7 +244,12 @@ impl Talker for Chat<'_, '_> {
     }
 
     /// Executes a user-defined command with the model that it names, then returns to the previous model.
-    fn obey_own(&mut self, talk: &mut Talk<'_>, name: &str, argument: &str) -> Result<(), Failure> {
+    fn obey_own(
+        &mut self,
+        talk: &mut Talk<'_>,
+        name: &str,
+        argument: &str,
+    ) -> Result<bool, Failure> {
         let command = self.place.command(name);
         let Some(model) = command.and_then(|command| command.model.clone()) else {
             return self.carry_out(talk, name, argument);
@@ -448,18 +453,19 @@ impl Chat<'_, '_> {
         Ok(said)
     }
 
+    /// Makes the request of a user-defined command, if it can be made. Returns whether it was.
     fn carry_out(
         &mut self,
         talk: &mut Talk<'_>,
         name: &str,
         argument: &str,
-    ) -> Result<(), Failure> {
+    ) -> Result<bool, Failure> {
         match attach::expand(self.place, Some(self.user), name, argument)? {
-            Ok(asked) => self.work_on(talk, &asked).map(drop),
+            Ok(asked) => self.work_on(talk, &asked).map(|_| true),
             Err(problem) => {
                 let said = format!("`/{name}` was not run: {problem}");
                 say(talk.context, self.user, &said);
-                Ok(())
+                Ok(false)
             }
         }
     }

@@ -25,9 +25,9 @@ pub(crate) fn parse_dollars(text: &str) -> Result<Usd, String> {
     amount.ok_or_else(|| "write it like `0.50`".to_owned())
 }
 
-/// Parses a whole number.
+/// Parses a whole number of 0 or more.
 pub(crate) fn parse_number<N: FromStr>(text: &str) -> Result<N, String> {
-    let wrong = |_| "write a whole number, like `4`".to_owned();
+    let wrong = |_| "write a whole number of 0 or more, like `4`".to_owned();
     text.parse().map_err(wrong)
 }
 

@@ -109,7 +109,9 @@ fn lacking(error: &clap::Error, arguments: &[OsString]) -> Option<String> {
         return None;
     };
     let lacks = |flag: &str| lacking.iter().any(|name| name.starts_with(flag));
-    let has_findings = arguments.iter().any(|word| word == "--findings");
+    let has_findings = arguments
+        .iter()
+        .any(|word| word.as_encoded_bytes().starts_with(b"--findings"));
     let hint = match (lacks("--consistency-check"), lacks("--findings")) {
         (true, true) => "add `--cc --findings sarif`",
         (true, false) if has_findings => {

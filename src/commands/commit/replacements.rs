@@ -17,8 +17,7 @@ use crate::sys::files::{self, Links, MIB};
 const LARGEST: u64 = 64 * MIB;
 
 /// The text shown of a file that a build, or somebody else, has replaced by something that is no file.
-const NO_FILE: &str =
-    "[The file is gone: a link or the like is in its place, and no reply can change that.]\n";
+const NO_FILE: &str = "[No regular file any more: a link, a directory or the like is in its place. No reply can replace it.]\n";
 
 /// A commit's run, the project's files, and the effect of its replies on them.
 pub struct Work<'c> {
@@ -82,10 +81,9 @@ impl Replacements {
         };
         let mut files = self.files.clone();
         for (path, known) in &mut files {
-            let is_no_file = tree.is_no_file(path);
-            let shown = |now: Option<String>| now.or(is_no_file.then(|| NO_FILE.to_owned()));
+            let no_file = || tree.is_no_file(path).then(|| NO_FILE.to_owned());
             // What cannot be read, or may not be sent, counts as it was written.
-            if let Ok(now) = present(tree, path).map(shown)
+            if let Ok(now) = present(tree, path).map(|now| now.or_else(no_file))
                 && now != *known
                 && now.as_deref().is_none_or(may_be_sent)
             {

@@ -71,7 +71,8 @@ impl QuestionDialog {
     /// Returns the file that would be changed, with the size of the change; `None` if it does not fit into the title.
     fn changed_file(&self, columns: usize) -> Option<String> {
         let Question { subject, tool, .. } = &self.question;
-        let file = format!("{} ({})", seen(subject), sums(&self.preview));
+        let sums = sums(&self.preview).map(|sums| format!(" ({sums})"));
+        let file = seen(subject) + &sums.unwrap_or_default();
         let has_room = tool.width() + file.width() + 3 <= columns;
         // Only the program's own question, which names no tool, comes with plain lines.
         let is_change = !tool.is_empty() && !self.preview.is_empty();

@@ -91,7 +91,7 @@ fn a_question_looks_like_this() {
 fn what_a_tool_proposes_is_a_change_and_what_the_program_shows_is_text() {
     let removed = "diff --git a/src/lexer.rs b/src/lexer.rs\ndeleted file mode 100644\n";
     let shown = drawn(&Dialog::question(question(false), Some(removed)), 100);
-    assert!(shown.contains("write_file src/lexer.rs (+0 -0)"), "{shown}");
+    assert!(shown.contains("write_file src/lexer.rs ─"), "{shown}");
     let own = Question {
         tool: String::new(),
         ..question(false)
@@ -192,7 +192,7 @@ fn nothing_stands_next_to_what_is_seen_of_a_change() {
     let line = format!("+earth = 1{}; import os; os.system(\"x\")", " ".repeat(150));
     let dialog = Dialog::question(question(true), Some(&line));
     insta::assert_snapshot!(drawn(&dialog, 60), @r#"
-    ┌ write_file src/lexer.rs (+0 -0) ─────────────────────────┐
+    ┌ write_file src/lexer.rs ─────────────────────────────────┐
     │because it overwrites                                     │
     │+earth = 1                                                │
     │  ; import os; os.system("x")                             │

@@ -112,15 +112,16 @@ impl Painter {
         &mut self,
         draw: impl FnOnce(&mut Buffer) -> Option<Position>,
     ) -> io::Result<Vec<u8>> {
-        let empty = Buffer::empty(Rect::from((Position::ORIGIN, self.size)));
-        let mut next = empty.clone();
+        let area = Rect::from((Position::ORIGIN, self.size));
+        let mut next = Buffer::empty(area);
         let cursor = draw(&mut next);
         let mut changes = Vec::new();
-        let known = self.shown.take().filter(|shown| shown.area == next.area);
+        let known = self.shown.take().filter(|shown| shown.area == area);
         if known.is_none() {
             changes.queue(Clear(ClearType::All))?;
         }
-        draw_changes(&mut changes, &known.unwrap_or(empty), &next)?;
+        let known = known.unwrap_or_else(|| Buffer::empty(area));
+        draw_changes(&mut changes, &known, &next)?;
         self.shown = Some(next);
         let is_moved = std::mem::replace(&mut self.cursor, cursor) != cursor;
         if changes.is_empty() && !is_moved {

@@ -150,12 +150,12 @@ fn the_least_screen_shows_what_is_asked() {
     let preview = Some("+a\n+b\n+c\n".to_owned());
     app.handle(ToScreen::Ask { question, preview }, at(5000));
     insta::assert_snapshot!(low(&mut app), @r"
-    ┌ write_file ──────────────────────────┐
-    │src/lexer.rs                          │
+    ┌ write_file src/lexer.rs ─────────────┐
     │+a                                    │
+    │+b                                    │
     │Allow this? y yes  a always  n no     │
     │e else  d never                       │
-    └ Press Esc to cancel ── 1-2 of 4 Pg↑↓ ┘
+    └ Press Esc to cancel ── 1-2 of 3 Pg↑↓ ┘
     ┌──────────────────────────────────────┐
     │ ● Regular Mode    45.0k/200.0k (23%) │
     └──────────────────────────────────────┘
