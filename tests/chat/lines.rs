@@ -66,6 +66,12 @@ fn a_command_behind_the_last_request_does_not_change_the_exit_code() {
     let chat = chat.with_setting("commands/greet.md", "Say hello.");
     let run = chat.typed(PLAIN, "one\n/greet\n").exits(0);
     run.says(&["Hello."]);
+    // Unless it is not run.
+    let refused = error(400, "invalid_request_error", "not now");
+    let (chat, _server) = ChatProject::scripted([refused]);
+    let chat = chat.with_setting("commands/broken.md", "Read @agent-config");
+    let run = chat.typed(PLAIN, "one\n/broken\n").exits(4);
+    run.says(&["`/broken` was not run: `agent-config`"]);
 }
 
 #[test]
