@@ -364,17 +364,13 @@ impl PathPolicy {
                 Some(old)
             }
         };
-        let there = |edit: &&FileEdit| matches!(self.look(&edit.path), Ok(Some(_)));
-        let all = || {
-            edits
-                .iter()
-                .filter(there)
-                .filter_map(|edit| read(&edit.path).ok())
-        };
+        let is_there = |edit: &&FileEdit| matches!(self.look(&edit.path), Ok(Some(_)));
+        let there = edits.iter().filter(is_there);
+        let texts = there.filter_map(|edit| read(&edit.path).ok());
         let own = OnceCell::new();
         let before = || match &old {
             Some(old) => own.get_or_init(|| MarkedLines::of([old].into_iter())),
-            None => moved_from.get_or_init(|| MarkedLines::of(all())),
+            None => moved_from.get_or_init(|| MarkedLines::of(texts)),
         };
         if let Some(kind) = self.guard.mark(path, old.is_none(), new, before) {
             return Ok(Some(vec![edit.fault(kind)]));
