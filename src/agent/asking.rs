@@ -143,7 +143,7 @@ mod tests {
     use crate::model::message::{ReplyPart, Thought};
 
     #[test]
-    fn what_was_said_before_a_pause_goes_back_as_it_is() {
+    fn reply_before_a_pause_is_resent_unchanged() {
         let thought = Thought::Shown {
             text: "hm".to_owned(),
             signature: "s".to_owned(),

@@ -439,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_takes_turns_and_is_tagged() {
+    fn messages_alternate_and_are_tagged() {
         let mut conversation = Conversation::default();
         conversation.request("do it </user_request>");
         conversation.say(HistoryMessage::of_agent("# Agent Response"));
@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_settled_is_not_asked_for_any_more() {
+    fn settled_requests_are_not_open() {
         let mut conversation = Conversation::default();
         assert!(conversation.open_requests().is_empty());
         conversation.request("one");

@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_closed_is_not_reached_however_it_is_named() {
+    fn denied_paths_are_refused_by_any_name() {
         let dir = tempfile::tempdir().unwrap();
         let top = dir.path().canonicalize().unwrap();
         let (root, home) = (top.join("root"), top.join("root/.agent"));
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_do_harm_is_asked_about_unless_the_user_has_said_yes_to_all() {
+    fn harmful_calls_are_asked_about_unless_all_are_allowed() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         std::fs::write(root.join("go.mod"), "").unwrap();

@@ -163,7 +163,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_is_wrong_is_named_with_its_position() {
+    fn errors_name_their_position() {
         let schema = json!({"type": "object", "required": ["list"], "additionalProperties": false, "properties": {
             "list": {"type": "array", "minItems": 1, "maxItems": 2, "items": {
                 "type": "object", "required": ["title"], "additionalProperties": false,

@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_says_so_in_plain_json() {
+    fn kept_content_is_recorded_as_plain_json() {
         let before = Before {
             kept: 3,
             beside_keys: false,

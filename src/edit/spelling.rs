@@ -236,7 +236,7 @@ mod tests {
     use std::path::{Component, Path};
 
     #[test]
-    fn what_the_prompts_protect_is_protected() {
+    fn paths_protected_by_the_prompts_are_protected() {
         for prompt in [
             crate::model::prompt::COMMIT_INITIAL,
             crate::model::prompt::COMMIT_REPAIR,

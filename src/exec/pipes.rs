@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_prints_is_had_with_its_exit_code() {
+    fn stdout_and_exit_code_are_returned() {
         let output = |script: &str, limit| {
             let words = ["sh", "-c", script].map(str::to_owned);
             super::output(&words, 10, &Interrupt::never().unwrap(), &|| limit)

@@ -459,7 +459,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_a_command_is_reported() {
+    fn invalid_command_is_reported() {
         for (words, reason) in [
             (vec![], "cannot start ``: there is no command"),
             (

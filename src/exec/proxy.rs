@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_sandbox_serves_itself_needs_no_proxy_unless_it_was_named() {
+    fn loopback_bypasses_the_proxy_unless_named() {
         for (named, expected) in [
             (&["crates.io"][..], "localhost,127.0.0.1,::1"),
             (&["127.0.0.1:8080", "LOCALHOST"], "::1"),

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_reported_is_understood() {
+    fn notices_survive_a_round_trip() {
         let after = Duration::from_millis(1234);
         for notice in [
             Notice::Ready,

@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_to_the_cache_is_billed_at_its_own_price() {
+    fn cache_writes_are_billed_at_their_own_price() {
         let sol = Price {
             rates: rates([2.0, 0.1, 2.5, 10.0]),
             long_prompt: None,

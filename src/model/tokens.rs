@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_word_list_knows_is_within_the_margin() {
+    fn estimate_of_unusual_text_is_within_the_margin() {
         // Counted by the same tokenizer.
         for (text, counted) in [
             (

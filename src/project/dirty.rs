@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_as_the_index_has_it_is_found_without_git() {
+    fn changes_against_the_index_are_found_without_git() {
         let dir = tempfile::tempdir().unwrap();
         let top = dir.path().canonicalize().unwrap();
         let root = top.join("project");

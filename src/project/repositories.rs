@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_listed_is_searched_by_gits_names() {
+    fn unlistable_directory_is_probed_for_git_names() {
         use std::os::unix::fs::PermissionsExt as _;
         let dir = tempfile::tempdir().unwrap();
         let blind = dir.path().join("blind");

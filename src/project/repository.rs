@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_file_or_too_large_is_not_read() {
+    fn non_files_and_large_files_are_not_read() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x");
         assert_eq!(read(&path, 3).unwrap(), None);

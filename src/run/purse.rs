@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_reserved_is_not_reserved_again_until_it_is_over() {
+    fn reserved_money_is_unavailable_until_released() {
         let purse = Purse::default();
         purse.spend(usd(1.0));
         let most =

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_seen_is_found_in_the_whole() {
+    fn visible_ranges_map_to_the_raw_text() {
         let text = "a\u{1b}[1mkey\u{1b}[0m\u{1b}(B-1\u{9b}m b";
         let seen = SeenText::of(text).unwrap();
         assert_eq!(seen.text, "akey-1 b");

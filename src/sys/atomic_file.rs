@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_kill_would_leave_lies_where_it_is_looked_for() {
+    fn file_is_staged_in_the_staging_directory() {
         let dir = tempfile::tempdir().unwrap();
         let (staging, directory) = (dir.path().join("staging"), dir.path().join("directory"));
         for path in [&staging, &directory] {
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_leaves_what_was_there() {
+    fn failed_write_keeps_the_old_content() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x");
         fs::write(&path, "old").unwrap();

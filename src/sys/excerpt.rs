@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_the_beginning_is_given_the_rest() {
+    fn rest_continues_after_the_kept_beginning() {
         let half = Excerpt::HALF as u64;
         for (length, kept, expected) in [
             (2 * half, 2 * half, 0),

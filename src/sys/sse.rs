@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_of_an_event_is_counted() {
+    fn pending_bytes_of_an_event_are_counted() {
         let mut reader = Events::default();
         let mut ignored = |_| Ok::<(), ()>(());
         reader.read(b"data: abc\nda", &mut ignored).unwrap();

@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_terminal_obeys_is_replaced_or_written_out() {
+    fn control_characters_are_replaced_or_escaped() {
         assert_eq!(
             printable("ä\n\t\u{1b}[2J", &['\n']),
             "ä\n\u{fffd}\u{fffd}[2J"

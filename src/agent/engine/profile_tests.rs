@@ -260,7 +260,7 @@ fn nothing_that_would_fail_is_asked_about() {
 }
 
 #[test]
-fn what_the_user_has_not_seen_is_not_done() {
+fn call_whose_effect_changed_after_consent_is_not_run() {
     let mut told = Vec::new();
     let replies = &["CALL post last", "CALL post two", "CALL post", "bye"];
     let words = run(replies, |shown, answer, _| {

@@ -324,7 +324,7 @@ fn the_calls_beyond_the_hundredth_have_one_result() {
 }
 
 #[test]
-fn what_was_cut_short_is_done_again_only_where_that_does_no_harm() {
+fn interrupted_calls_are_repeated_only_if_harmless() {
     for (said, results, request, expected) in [
         // Of several calls, those without a result remain.
         (
@@ -488,7 +488,7 @@ fn a_helper_works_apart_and_leaves_nothing_but_its_last_words() {
 }
 
 #[test]
-fn what_is_censored_in_results_and_failures_does_not_reach_the_model() {
+fn results_and_failures_are_censored_for_the_model() {
     let host = Script::new(&["look breaks", "\"bye\""]);
     let (clock, redactor) = (SystemClock::start(), Redactor::default());
     let censor = |text: &str| text.replace("done", "***").replace("broke", "***");

@@ -58,7 +58,7 @@ fn commands_that_may_do_harm_do_not() {
 }
 
 #[test]
-fn what_looks_is_known_for_it_and_nothing_that_may_do_harm_is() {
+fn only_harmless_commands_are_classified_as_read_only() {
     let looks = |command: &str| {
         let judged = judge(command);
         judged.reasons.is_empty() && judged.programs.iter().all(|program| program.only_looks)

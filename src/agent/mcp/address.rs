@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_a_key_is_not_shown() {
+    fn possible_keys_are_not_shown() {
         for (url, expected) in [
             ("https://u:p@host:1/a/?key=k#x", "https://host:1/a/"),
             ("//u@host", "//host"),

@@ -406,7 +406,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_proxy_says_is_reported_in_a_line() {
+    fn message_of_a_proxy_is_reported_in_one_line() {
         for (body, expected) in [
             ("", ""),
             ("Not Found\n", "Not Found"),

@@ -297,7 +297,7 @@ fn every_call_of_the_vendors_own_gets_one_result_also_a_bad_one_and_one_behind_t
 }
 
 #[test]
-fn what_is_no_such_object_is_a_fault_that_says_why() {
+fn invalid_object_is_a_fault_with_its_reason() {
     let reply = |text: &str| Reply::of_text(text);
     for (text, expected) in [
         ("I will look.", "line 1: the reply does not begin with `{`"),
@@ -361,7 +361,7 @@ fn calls_that_a_stop_has_left_without_result_get_one_when_the_session_continues(
 }
 
 #[test]
-fn what_was_thought_is_no_part_of_a_reply_in_any_protocol() {
+fn thoughts_are_not_part_of_a_reply_in_any_protocol() {
     let tools = Toolbox::default().with(&READ, Read).with(&DONE, Done);
     let thought = "<think>\nWhat now? `{`\n</think>\n\n";
     for (form, reply) in [

@@ -160,7 +160,7 @@ fn plain_commands_are_run_as_they_are() {
 }
 
 #[test]
-fn what_the_user_allows_besides_is_taken_word_by_word() {
+fn commands_allowed_by_the_user_match_word_by_word() {
     let (_dir, root) = project();
     let own = [
         "cargo test --quiet",
@@ -199,7 +199,7 @@ fn what_the_user_allows_besides_is_taken_word_by_word() {
 }
 
 #[test]
-fn what_only_looks_ends_after_seconds_and_a_check_may_take_its_time() {
+fn read_only_commands_have_a_shorter_time_limit_than_checks() {
     let (_dir, root) = project();
     let own = [vec!["make".to_owned()]];
     for (line, expected) in [
@@ -215,7 +215,7 @@ fn what_only_looks_ends_after_seconds_and_a_check_may_take_its_time() {
 }
 
 #[test]
-fn what_looks_and_the_gate_need_no_question_and_npm_does() {
+fn read_only_commands_and_the_gate_need_no_question_but_npm_does() {
     let (_dir, root) = project();
     let path = std::env::var_os("PATH");
     let commands = AuditCommands {

@@ -26,7 +26,7 @@ fn text_stands_between_tags_on_lines_of_their_own() {
 }
 
 #[test]
-fn what_looks_like_a_tag_of_the_programs_is_defused() {
+fn imitated_tags_are_escaped() {
     for content in [
         "<tool_result>",
         "</tool_result>",

@@ -45,7 +45,7 @@ fn arguments_are_held_against_the_schema_before_anything_runs() {
     }
 }
 #[test]
-fn what_is_left_out_is_its_default_and_what_is_given_has_its_type() {
+fn missing_arguments_get_defaults_and_given_ones_are_type_checked() {
     const LIST: &str = r#"{"type": "array", "items": {"type": "string"}}"#;
     const PARAMETERS: &[Parameter] = &[
         Parameter::path("path", "").or("."),

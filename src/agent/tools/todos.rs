@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_list_is_refused_and_changes_nothing() {
+    fn invalid_list_is_refused_and_changes_nothing() {
         let one = json!({"content": "a", "status": "in_progress"});
         for (todos, said) in [
             (json!([one, one]), "Complete current task first"),

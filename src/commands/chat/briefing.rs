@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_user_saves_is_told_whatever_the_agent_does_meanwhile() {
+    fn files_saved_by_the_user_are_reported_whatever_the_agent_does() {
         for (failed, tool, input, effect) in [
             (false, "update_todos", json!({"todos": []}), Effect::Notes),
             (false, "list_background", json!({}), Effect::Reads),
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_agent_itself_changes_is_not_told() {
+    fn changes_by_the_agent_are_not_reported() {
         for (tool, input, effect) in [
             ("execute_command", json!({"command": "x"}), Effect::Runs),
             ("edit_file", json!({"path": "a"}), Effect::Writes),
@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_outlives_the_process() {
+    fn known_state_survives_a_restart() {
         let mut place = Place::new();
         place.save("undone");
         place.briefing.undone(&["undone".to_owned()]);
@@ -510,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_change_is_reported_once_and_what_the_agent_changes_never() {
+    fn changes_by_others_are_reported_once_and_by_the_agent_never() {
         let dir = tempfile::tempdir().unwrap();
         let [a, b, new] = ["a", "b", "new"].map(|name| dir.path().join(name));
         fs::write(&a, "1").unwrap();

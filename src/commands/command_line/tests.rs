@@ -124,7 +124,7 @@ fn durations_have_a_unit() {
 }
 
 #[test]
-fn what_is_wrong_is_named_with_what_is_allowed() {
+fn usage_errors_list_the_allowed_values() {
     for (arguments, expected) in [
         (
             &["--frobnicate", "gpt-5"][..],
@@ -267,7 +267,7 @@ fn the_short_help_fits_a_screen_and_names_what_there_is() {
 }
 
 #[test]
-fn what_all_commands_take_may_stand_in_front_of_them() {
+fn global_flags_may_precede_the_command() {
     let cli = read(&[
         "--root",
         "a",

@@ -1212,7 +1212,7 @@ fn every_error_is_reported_as_before() {
 }
 
 #[test]
-fn where_there_is_a_report_it_says_how_to_continue() {
+fn errors_with_a_report_say_how_to_continue() {
     for error in [
         AgentError::Interrupted(interrupted()),
         AgentError::LoopLimit(500),

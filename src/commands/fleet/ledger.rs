@@ -258,7 +258,7 @@ mod tests {
     const NOTHING: Micros = Micros::ZERO;
 
     #[test]
-    fn what_cannot_be_paid_whole_does_not_begin() {
+    fn task_does_not_start_unless_its_budget_is_covered() {
         let dir = tempfile::tempdir().unwrap();
         let ledger = Ledger::of(dir.path());
         let all = Some(usd(0.3));

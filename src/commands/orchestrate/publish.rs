@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_published_leaves_the_lineage_as_it_was() {
+    fn failed_publication_leaves_the_lineage_unchanged() {
         for (state, expected) in [
             (
                 succeeded("It is pushed."),

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_command_is_named_with_those_that_are() {
+    fn refusal_of_an_unknown_command_suggests_known_ones() {
         for (line, expected) in [
             ("/und", "there is no command `/und`: did you mean `/undo`?"),
             (

@@ -152,7 +152,7 @@ fn another_name_of_the_file_keeps_its_bytes() {
 }
 
 #[test]
-fn whatever_fails_part_way_everything_is_put_back() {
+fn any_failure_part_way_restores_everything() {
     type Trouble = fn(&Path);
     let troubles: [(&str, Trouble); 5] = [
         ("a file appears", |root| {
@@ -266,7 +266,7 @@ fn after_a_crash_at_any_step_the_tree_is_wholly_old_or_wholly_new() {
 }
 
 #[test]
-fn what_was_changed_after_a_crash_is_not_touched() {
+fn recovery_leaves_files_edited_after_a_crash() {
     type Edit = fn(&Path);
     let edits: [(&str, Edit); 4] = [
         ("a", |root| fs::write(root.join("a"), "edited").unwrap()),
@@ -350,7 +350,7 @@ fn a_second_reply_that_fails_leaves_the_undo_log_of_the_first() {
 }
 
 #[test]
-fn what_was_written_before_anything_was_installed_is_left_alone() {
+fn recovery_leaves_files_written_before_the_first_install() {
     let tree = Scene::new(&FILES);
     crash(&tree, &tree.verified(REPLY), 2);
     fs::write(tree.path("z"), "mine").unwrap();
@@ -371,7 +371,7 @@ fn a_reply_that_could_not_be_applied_leaves_no_undo_log() {
 }
 
 #[test]
-fn what_is_replaced_or_removed_is_kept_and_what_holds_a_key_next_to_the_keys() {
+fn replaced_files_are_kept_and_those_with_a_key_beside_the_keys() {
     let tree = Scene::new(&[("a", "old a"), ("gone", "with sekret-key-1")]);
     let redactor = Redactor::new(["sekret-key-1"]);
     let mut undo_log = tree.undo_log(&redactor);

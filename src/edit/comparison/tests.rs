@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn what_changes_throughout_is_reported_and_nothing_else() {
+fn only_changes_of_the_whole_file_are_reported() {
     const CRLF_TO_LF: &str = "had CRLF line endings and now has LF throughout";
     const NEWLINE_ADDED: &str = "now has a newline at its end";
     const BOM_DROPPED: &str = "has lost its byte order mark";

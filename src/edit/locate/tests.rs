@@ -312,7 +312,7 @@ fn case() -> impl Strategy<Value = Case> {
 
 proptest! {
     #[test]
-    fn what_is_found_once_is_replaced_and_nothing_else_is((text, parts) in case(), has_crlf: bool, is_bare: bool) {
+    fn only_unique_matches_are_replaced((text, parts) in case(), has_crlf: bool, is_bare: bool) {
         let mut parts: Vec<_> = parts
             .into_iter()
             .filter(|(start, length, _)| start + length <= text.len())

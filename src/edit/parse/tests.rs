@@ -32,7 +32,7 @@ fn a_reply_writes_and_removes_files() {
 }
 
 #[test]
-fn what_stands_outside_of_blocks_is_the_replys_prose() {
+fn text_outside_blocks_is_prose() {
     let reply = "Before.\n\n^^^a\nbody\n^^^end\nBetween.\n^^^b\n^^^delete\nBehind.";
     assert_eq!(parse(reply).prose, "Before.\n\nBetween.\nBehind.");
     assert_eq!(parse("^^^a\nnot closed\n").prose, "");

@@ -220,7 +220,7 @@ fn warnings_name_what_the_supervisor_should_look_at() {
 }
 
 #[test]
-fn what_a_protected_name_leads_to_is_protected_as_well() {
+fn target_of_a_protected_name_is_protected_too() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path();
     for folder in ["cfg", "scripts"] {

@@ -210,7 +210,7 @@ fn a_plain_request_is_written_again() {
 }
 
 #[test]
-fn what_could_be_read_in_two_ways_is_refused() {
+fn ambiguous_requests_are_refused() {
     for line in [
         "GET / HTTP/1.1",
         "GET //a.example/ HTTP/1.1",

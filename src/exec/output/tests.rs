@@ -72,7 +72,7 @@ fn no_character_is_torn() {
 }
 
 #[test]
-fn what_cannot_be_kept_is_read_all_the_same_and_reported() {
+fn output_is_drained_and_the_error_reported_when_it_cannot_be_written() {
     let output = CapturedOutput::new(File::open("/dev/null").unwrap());
     let (reader, mut writer) = io::pipe().unwrap();
     let (pump, handle) = Pump::new(reader).unwrap();

@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_listed_is_looked_into_by_the_names_that_count() {
+    fn unlistable_directory_is_probed_for_sensitive_names() {
         use std::os::unix::fs::PermissionsExt as _;
         let dir = tempfile::tempdir().unwrap();
         let blind = dir.path().join("blind");

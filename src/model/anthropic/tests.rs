@@ -322,7 +322,7 @@ fn a_stream_that_is_cut_anywhere_is_not_a_reply() {
 }
 
 #[test]
-fn what_a_call_is_given_counts_when_it_is_json() {
+fn call_input_is_used_if_it_is_json() {
     let call = |pieces: &[&str], given: Value| {
         let mut list = vec![json!({"type": "content_block_start", "index": 0,
                 "content_block": {"type": "tool_use", "id": "1", "name": "n", "input": given}})];
@@ -450,7 +450,7 @@ fn an_error_is_what_its_type_says() {
 }
 
 #[test]
-fn what_is_no_message_is_an_error_and_no_panic() {
+fn malformed_events_are_errors_not_panics() {
     for event in [
         json!({"type": "message_start", "message": 5}),
         json!({"type": "message_start", "message": {"usage": "much", "content": 3}}),

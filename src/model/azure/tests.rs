@@ -43,7 +43,7 @@ fn a_call_goes_to_the_deployment_in_either_form_of_the_api() {
 }
 
 #[test]
-fn what_needs_escaping_in_a_url_is_refused() {
+fn names_that_need_escaping_in_a_url_are_refused() {
     for name in [
         "", ".", "..", "a/b", "a b", "a?b", "a#b", "a%20b", "a:b", "ä", "a\n",
     ] {

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_server_is_refused() {
+    fn value_without_a_server_is_refused() {
         for value in [
             ":66000",
             ":-1",

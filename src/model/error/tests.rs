@@ -19,7 +19,7 @@ fn status(status: u16, code: &str, message: &str) -> ModelError {
 }
 
 #[test]
-fn what_no_second_call_changes_is_no_passing_trouble() {
+fn permanent_failures_are_not_transient() {
     for (number, code, message, reason, hint) in [
         (
             429,

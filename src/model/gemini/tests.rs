@@ -261,7 +261,7 @@ fn thoughts_are_dropped_and_the_other_parts_joined() {
 }
 
 #[test]
-fn what_is_not_a_whole_answer_says_why() {
+fn incomplete_answer_is_an_error_with_its_reason() {
     let text = json!([{"text": "x"}]);
     for (json, expected) in [
         (
@@ -313,7 +313,7 @@ fn what_is_not_a_whole_answer_says_why() {
 }
 
 #[test]
-fn what_is_not_json_says_so() {
+fn invalid_json_is_an_error() {
     for (body, expected) in [
         (&b""[..], "no content at all"),
         (b"<html>", "begins `<html>`"),

@@ -62,7 +62,7 @@ fn the_request_never_lets_the_server_cut_the_prompt_and_always_limits_the_answer
 }
 
 #[test]
-fn what_the_entry_and_the_form_say_goes_along() {
+fn options_of_entry_and_form_are_sent() {
     let schema = json!({"type": "object"});
     let spec = ModelSpec {
         num_ctx: Some(16_384),
@@ -283,7 +283,7 @@ fn calls_come_in_any_line_and_get_ids() {
 }
 
 #[test]
-fn what_is_not_whole_says_why() {
+fn incomplete_answer_is_an_error_with_its_reason() {
     let without = |field: &str| {
         let mut last = done("stop");
         last.as_object_mut().unwrap().remove(field);
@@ -329,7 +329,7 @@ fn an_error_is_a_mere_sentence_or_what_a_runner_says() {
 }
 
 #[test]
-fn what_comes_behind_the_end_is_no_part_of_the_answer() {
+fn lines_after_the_end_are_ignored() {
     let reply = read(&[
         piece("x"),
         done("stop"),

@@ -49,7 +49,7 @@ fn asked(id: &str, messages: &[Message<'static>]) -> String {
 }
 
 #[test]
-fn what_is_marked_is_reported_to_models_that_take_marks_only() {
+fn cache_marks_are_sent_only_to_models_that_accept_them() {
     let first = Message {
         role: Role::User,
         parts: vec![Part::Text("shared".into()), Part::CacheMark],
@@ -132,7 +132,7 @@ fn a_refusal_has_its_usage() {
 }
 
 #[test]
-fn what_is_not_a_whole_answer_says_why() {
+fn incomplete_answer_is_an_error_with_its_reason() {
     for (json, expected) in [
         (
             answer(json!({"content": "x"}), json!("length")),

@@ -101,7 +101,7 @@ fn a_signal_ends_any_wait() {
 }
 
 #[test]
-fn what_is_installed_is_reported_by_name() {
+fn installed_models_are_listed_by_name() {
     let tags = r#"{"models":[{"name":"a:7b","model":"a:7b"},{"model":"b:latest"},{}]}"#;
     let route = serving(vec![answer(200, tags), answer(200, r#"{"models":[]}"#)]);
     let server = VendorServer::new(Provider::Ollama, route, &Interrupt::never().unwrap());
@@ -135,7 +135,7 @@ fn a_model_without_a_tag_is_the_latest() {
 }
 
 #[test]
-fn what_is_installed_is_named_and_of_much_the_first() {
+fn long_list_of_installed_models_is_cut() {
     assert_eq!(named(&[]), "no model is");
     assert_eq!(
         named(&["a".to_owned(), "b".to_owned()]),

@@ -456,7 +456,7 @@ fn a_mistake_in_the_homes_table_is_reported_with_its_position() {
 }
 
 #[test]
-fn what_the_vendor_lists_besides_is_added_once() {
+fn listed_models_are_added_once() {
     let listed = |id: &str, window| ListedModel {
         id: id.to_owned(),
         display_name: String::new(),

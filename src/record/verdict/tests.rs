@@ -114,7 +114,7 @@ fn overall_decides_where_it_is_plain() {
 }
 
 #[test]
-fn what_may_be_read_in_two_ways_is_no_verdict() {
+fn ambiguous_text_is_not_a_verdict() {
     for text in [
         "",
         "All is well.",

@@ -39,7 +39,7 @@ fn without_a_file_nobody_is_signed_in_and_nothing_is_made() {
 }
 
 #[test]
-fn what_is_stored_is_its_owners_alone_and_can_be_loaded() {
+fn stored_accounts_are_private_and_can_be_loaded() {
     let dir = tempfile::tempdir().unwrap();
     let home = dir.path().join("a/.agent");
     let mut accounts = Accounts::load(&home).unwrap();
@@ -126,7 +126,7 @@ fn a_vendors_models_have_its_active_account_or_its_only_one() {
 }
 
 #[test]
-fn what_is_not_known_is_kept() {
+fn unknown_fields_are_preserved() {
     let json = r#"{"theme": [1], "version": 1, "accounts": [
         {"note": {"a": null}, "name": "old", "api_key": "one"},
         {"name": "chain", "api_key_command": ["pass", "show", "x"], "since": 2026}], "active": "chain"}"#;
@@ -279,7 +279,7 @@ fn a_mistake_in_an_account_is_reported_likewise() {
 }
 
 #[test]
-fn what_is_not_a_file_cannot_be_read() {
+fn accounts_that_are_not_a_regular_file_are_an_error() {
     let directory = tempfile::tempdir().unwrap();
     fs::create_dir(directory.path().join(FILE)).unwrap();
     let problem = Accounts::load(directory.path()).unwrap_err();
@@ -348,7 +348,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn whatever_is_done_can_be_loaded_and_one_account_counts_while_there_are_any(
+    fn any_operations_leave_a_loadable_file_with_one_active_account(
         done in prop::collection::vec((0..3u8, "[ab._-]{1,2}", "[!-~]{1,9}"), 0..12)
     ) {
         let home = tempfile::tempdir().unwrap();

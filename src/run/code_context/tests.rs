@@ -66,7 +66,7 @@ fn files_that_the_user_names_come_first() {
 }
 
 #[test]
-fn what_is_excluded_is_nowhere() {
+fn excluded_files_are_never_sent() {
     let exclude = vec!["src/beta.rs".into()];
     let limit = CodeLimit {
         exclude,
@@ -281,7 +281,7 @@ fn looked_again(lines: usize, now: &str, is_own: bool) -> (Vec<PresentFile>, Sen
 }
 
 #[test]
-fn what_a_build_has_changed_of_an_excerpt_is_shown_and_known_as_it_is_now() {
+fn excerpt_changed_by_a_build_is_shown_in_its_current_state() {
     let text =
         |lines: &[usize]| -> String { lines.iter().map(|line| format!("{line}\n")).collect() };
     let of = |lines| (1..=lines).collect::<Vec<usize>>();

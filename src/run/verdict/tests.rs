@@ -179,7 +179,7 @@ fn a_manifest_without_a_change_of_its_gate_is_code() {
 const RUST: &str = "#![deny(warnings)]\n//! A file.\n\n/// Adds.\npub fn add(a: i32, b: i32) -> i32 {\n    a + b // }\n}\n\n#[cfg(test)]\nmod tests {\n    use super::*;\n\n    #[test]\n    fn adds() {\n        assert_eq!(add(1, 2), 3);\n    }\n}\n";
 
 #[test]
-fn what_is_compiled_for_tests_is_laid_back_in_rust() {
+fn rust_test_code_is_restored() {
     let tests = &RUST[RUST.find("#[cfg(test)]").unwrap()..];
     for (after, expected) in [
         // Only code has changed.
@@ -256,7 +256,7 @@ fn changes_indistinguishable_from_code_are_unclear() {
 }
 
 #[test]
-fn what_may_be_compiled_for_tests_is_gate_or_unclear_in_rust() {
+fn possible_rust_test_code_is_gate_or_unclear() {
     let code = "pub fn a() -> u8 { 1 }\n";
     let test = "{ assert_eq!(a(), 1); }\n";
     for attribute in [
@@ -493,7 +493,7 @@ fn new_tests_are_laid_over_the_old_code() {
 }
 
 #[test]
-fn what_a_build_prints_shows_why_it_failed() {
+fn build_output_shows_the_kind_of_failure() {
     use super::ending::Ending::{self, Failed, NotBuilt, TestFailed};
     use crate::exec::build_script::BuildStatus;
     for (expected, output) in [

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_commonly_holds_none_is_read() {
+    fn files_that_rarely_hold_credentials_are_read() {
         for path in [
             "",
             ".env.example",

@@ -15,7 +15,7 @@ fn stream(redactor: &Redactor, chunks: &[&[u8]]) -> Vec<u8> {
 }
 
 #[test]
-fn what_stands_in_a_key_file_in_a_keys_place_is_reported() {
+fn misformatted_key_is_reported() {
     for (content, expected) in [
         (&b"\"sk-abc\""[..], Err(KeyProblem::Quoted)),
         (b"'sk-abc'\n", Err(KeyProblem::Quoted)),
@@ -174,7 +174,7 @@ fn a_redactor_does_not_print_its_keys() {
 }
 
 #[test]
-fn what_cannot_become_a_key_is_not_held_back_when_released() {
+fn text_that_cannot_become_a_key_is_released() {
     let redactor = Redactor::new(["secretkey1", "secretkey1longer"]);
     for (written, shown) in [
         ("a prompt> ", "a prompt> "),

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_a_word_is_not_looked_for() {
+    fn common_words_are_not_secrets() {
         let long = "a".repeat(LONGEST_SECRET + 1);
         for (value, expected) in [
             ("true", false),

@@ -102,7 +102,7 @@ mod tests {
     const LIMIT: usize = 32 << 10;
 
     #[test]
-    fn what_fits_is_shown_whole() {
+    fn short_text_is_shown_whole() {
         for text in ["", "a", &"x".repeat(LIMIT)] {
             assert_eq!(bounded(text, LIMIT), text);
         }
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_loses_whole_lines_in_the_middle() {
+    fn long_text_loses_whole_lines_in_the_middle() {
         let text: String = (1..=9000).map(|line| format!("line {line}\n")).collect();
         let shown = bounded(&text, LIMIT);
         let lines: Vec<&str> = shown.lines().collect();
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_left_out_before_is_counted_too() {
+    fn earlier_omissions_are_counted_too() {
         let (head, tail) = ("h\n".repeat(20_000), "t\n".repeat(20_000));
         let text = format!("{head}[... 5840320 bytes left out ...]\n{tail}");
         let shown = bounded(&text, LIMIT);

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_pass_is_retried_and_nothing_else() {
+    fn only_transient_statuses_are_retried() {
         for (status, expected) in [
             (408, true),
             (409, true),

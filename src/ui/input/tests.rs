@@ -70,7 +70,7 @@ fn a_line_beyond_the_limit_is_an_error_however_much_follows() {
 }
 
 #[test]
-fn what_is_not_text_is_reported_with_its_line() {
+fn invalid_utf8_is_reported_with_its_line() {
     let mut lines = Lines::new(&b"a\n\xff\n"[..], None);
     assert_eq!(lines.line("").unwrap(), Typed::Line("a".to_owned()));
     let error = lines.line("").unwrap_err().to_string();

@@ -131,7 +131,7 @@ fn an_event_has_the_title_of_the_specification() {
 }
 
 #[test]
-fn what_is_not_text_of_the_agents_is_a_line() {
+fn events_without_agent_text_are_one_line() {
     let session = |resumed| Event::Session {
         id: "5".to_owned(),
         resumed,
@@ -262,7 +262,7 @@ fn an_event_of_a_run_has_a_label() {
 }
 
 #[test]
-fn what_says_nothing_is_not_shown() {
+fn empty_events_are_not_shown() {
     for nothing in [
         Event::Thoughts(" \n".to_owned()),
         Event::Tasks(Vec::new()),

@@ -77,7 +77,7 @@ fn a_comment_continues_in_the_next_line() {
 }
 
 #[test]
-fn what_is_too_much_is_plain() {
+fn large_text_is_not_highlighted() {
     let elapsed = || Duration::ZERO;
     let line = vec!["let x = 1;".repeat(20); 400];
     let mut colors = Highlighter::new(&elapsed);
@@ -87,7 +87,7 @@ fn what_is_too_much_is_plain() {
 }
 
 #[test]
-fn what_takes_too_long_is_plain() {
+fn slow_highlighting_is_abandoned() {
     let seconds = std::cell::Cell::new(0);
     let elapsed = || {
         seconds.set(seconds.get() + 1);
@@ -126,7 +126,7 @@ fn the_patterns_of_all_languages_compile() {
 
 /// A language inside another one that is not there is plain, up to where it ends.
 #[test]
-fn what_is_left_out_is_left_again() {
+fn missing_embedded_language_is_plain_until_it_ends() {
     let mut syntaxes = SYNTAXES.syntaxes().iter();
     let plain = syntaxes.position(|syntax| syntax.name == "Plain Text");
     let nowhere = format!("ContextId {{ syntax_index: {},", plain.unwrap());

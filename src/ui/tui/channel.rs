@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_streams_waits_as_one_and_of_output_its_end() {
+    fn queued_stream_events_are_merged_and_output_is_cut_to_its_end() {
         let (sender, receiver) = channel().unwrap();
         for _ in 0..10_000 {
             sender.send(received("ab", false));

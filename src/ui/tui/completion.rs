@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_git_ignores_is_no_candidate() {
+    fn ignored_paths_are_not_candidates() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
         for directory in ["src/deep", ".git", "target"] {

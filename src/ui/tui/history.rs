@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_being_typed_comes_back_behind_the_last_entry() {
+    fn draft_comes_back_after_the_last_entry() {
         let mut recall = recall(&["one", "two", "two"]);
         assert_eq!(recall.newer(), None);
         assert_eq!(recall.older("draft"), Some("two"));

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_being_done_is_always_seen() {
+    fn current_todo_is_always_visible() {
         assert!(text(&beside(&list(50, 40), 20, 6)).contains("todo 40ing"));
         insta::assert_snapshot!(above(&list(9, 5), 5), @r"
          ☒ todo 4

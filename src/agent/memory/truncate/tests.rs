@@ -142,7 +142,7 @@ fn the_last_twenty_messages_are_kept_wherever_they_fit_below_the_threshold() {
 }
 
 #[test]
-fn what_the_vendor_has_counted_decides() {
+fn truncation_uses_the_vendors_count() {
     let meter = Meter::default();
     let truncate = Truncate {
         window: 10_000,
@@ -233,7 +233,7 @@ fn the_last_request_is_sent_whole_or_nothing_is() {
 }
 
 #[test]
-fn what_the_model_does_not_take_is_halved() {
+fn rejected_history_is_halved() {
     let meter = Meter::default();
     let truncate = Truncate {
         window: 1_000_000,
@@ -350,7 +350,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn whatever_happens_calls_are_answered_and_the_last_request_is_there(
+    fn any_history_keeps_the_last_request_and_all_results(
         all in prop::collection::vec(happens(), 0..40)
     ) {
         let meter = Meter::default();

@@ -309,7 +309,7 @@ fn one_who_may_answer_answers_in_words() {
 }
 
 #[test]
-fn what_the_instructions_show_is_read_back() {
+fn examples_in_the_instructions_parse() {
     let tools = toolbox();
     let told = Markdown::default().offer(&tools).instructions;
     assert!(told.contains(&format!("````markdown\n{TEMPLATE}````\n")));
@@ -501,7 +501,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_remembered_is_read_the_same(text in text(0..40)) {
+    fn remembered_turn_parses_the_same(text in text(0..40)) {
         if let Ok(turn) = read_turn(&format!("# Agent Response\n{text}")) {
             let again = read_turn(&turn.remembered).map_err(|fault| fault.to_string());
             prop_assert_eq!(again, Ok(without_note(turn)));

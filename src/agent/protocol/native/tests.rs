@@ -167,7 +167,7 @@ pub(in crate::agent) fn check(messages: &[Message<'_>]) -> Result<(), String> {
 
 proptest! {
     #[test]
-    fn whatever_was_said_is_sent_as_the_vendor_insists(
+    fn any_history_meets_the_vendors_rules(
         history in prop::collection::vec("[u][x]|p|n[x]|s[x]|r[1-4]|f[1-4]|a[twb]{0,2}1?[tw]?2?b?3?", 0..30)
     ) {
         let history: Vec<HistoryMessage> = history.iter().map(|words| said(words)).collect();

@@ -155,7 +155,7 @@ fn calls_that_are_too_many_are_not_remembered() {
 
 #[expect(clippy::too_many_lines, reason = "it is a table")]
 #[test]
-fn what_is_not_of_the_form_is_refused_as_a_whole_and_named() {
+fn malformed_calls_are_refused_as_a_whole_and_named() {
     let call = |call: &str| format!("{{\"tool_calls\": [{call}]}}");
     let good = r#"{"name": "read_file", "parameters": {"file_path": "a"}}"#;
     let with = |parameters: &str| {

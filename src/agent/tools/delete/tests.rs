@@ -66,7 +66,7 @@ fn a_file_is_removed_by_what_can_undo_it() {
 }
 
 #[test]
-fn what_is_not_a_file_of_the_project_stays() {
+fn only_files_of_the_project_are_deleted() {
     let (_dir, root) = project();
     let files = Plain::below(&root);
     for (path, said) in [

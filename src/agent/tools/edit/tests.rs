@@ -83,7 +83,7 @@ fn one_place_or_all_are_replaced() {
 }
 
 #[test]
-fn what_would_be_done_is_shown_as_a_diff() {
+fn preview_is_a_diff() {
     let input = json!({"old_string": "b\n", "new_string": ""});
     let (_, preview, _) = edit("a\nb\n", input);
     let diff = "diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1,2 +1 @@\n a\n-b\n";
@@ -91,7 +91,7 @@ fn what_would_be_done_is_shown_as_a_diff() {
 }
 
 #[test]
-fn what_is_not_there_once_or_changes_nothing_is_reported_by_the_models_own_names() {
+fn ambiguous_or_idle_edits_are_reported_in_the_models_terms() {
     for (input, said) in [
         (
             json!({"old_string": "b", "new_string": "c"}),

@@ -102,7 +102,7 @@ fn a_glob_that_is_too_much_is_a_fault_of_the_models() {
 }
 
 #[test]
-fn what_git_ignores_is_left_out_unless_it_is_named() {
+fn ignored_paths_are_left_out_unless_named() {
     let (_dir, root) = project(&[
         ".git/config",
         "kept.rs",

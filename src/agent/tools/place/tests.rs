@@ -28,7 +28,7 @@ fn inside(path: &str) -> ResolvedPath {
 }
 
 #[test]
-fn what_stays_in_the_project_becomes_a_plain_relative_path() {
+fn paths_in_the_project_are_normalized() {
     let (_dir, root) = tree();
     for (path, expected) in [
         (".", ""),
@@ -56,7 +56,7 @@ fn what_stays_in_the_project_becomes_a_plain_relative_path() {
 }
 
 #[test]
-fn what_leads_out_is_refused_unless_the_user_allows_it() {
+fn paths_outside_the_project_are_refused_unless_allowed() {
     let (_dir, root) = tree();
     let beside = root.with_file_name("beside");
     for path in [
@@ -82,7 +82,7 @@ fn what_leads_out_is_refused_unless_the_user_allows_it() {
 }
 
 #[test]
-fn what_is_no_path_is_refused_by_name() {
+fn invalid_paths_are_refused_with_a_reason() {
     let (_dir, root) = tree();
     let long = "a/".repeat(LONGEST);
     for (path, said) in [
@@ -103,7 +103,7 @@ fn what_is_no_path_is_refused_by_name() {
 }
 
 #[test]
-fn what_is_there_is_reported_without_waiting_for_it() {
+fn kind_of_a_path_is_found_without_blocking() {
     let (_dir, root) = tree();
     let fifo = root.join("fifo");
     rustix::fs::mknodat(
@@ -183,7 +183,7 @@ fn the_keys_of_every_project_are_known_wherever_it_lies() {
 }
 
 #[test]
-fn what_is_not_there_is_reported_with_what_is() {
+fn missing_path_is_reported_with_its_neighbours() {
     let (_dir, root) = tree();
     for (path, expected) in [
         ("a/b/C.rs", "`a/b/C.rs` does not exist; `a/b` holds `c.rs`"),

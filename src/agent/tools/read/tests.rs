@@ -142,7 +142,7 @@ fn a_range_of_lines_is_shown_and_how_to_read_on() {
 }
 
 #[test]
-fn what_is_not_a_file_fails_with_the_remedy() {
+fn reading_a_non_file_fails_with_a_hint() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();
     fs::create_dir(root.join("src")).unwrap();
@@ -219,7 +219,7 @@ fn a_number_of_lines_is_shown_from_a_given_one() {
 }
 
 #[test]
-fn what_is_not_text_or_not_to_be_read_is_an_error() {
+fn binary_and_forbidden_files_are_errors() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();
     fs::create_dir(root.join(".ssh")).unwrap();

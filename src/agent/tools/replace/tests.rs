@@ -39,7 +39,7 @@ fn one_passage_is_replaced_and_all_else_stays() {
 }
 
 #[test]
-fn what_is_not_there_exactly_once_is_reported_with_the_lines() {
+fn text_not_found_exactly_once_is_reported_with_its_lines() {
     let many = "x\n".repeat(500);
     for (text, find, replace, said) in [
         ("a", "", "b", "`find` is empty"),

@@ -113,7 +113,7 @@ fn nothing_is_changed_where_one_file_may_not_be() {
 }
 
 #[test]
-fn what_cannot_be_replaced_is_reported() {
+fn impossible_replacement_is_reported() {
     let (_dir, root) = project(&[("a", "x y\n"), (".env", "x")]);
     let files = Plain::below(&root);
     for (words, said) in [

@@ -97,7 +97,7 @@ fn lines_are_found_wherever_git_ignores_nothing() {
 }
 
 #[test]
-fn what_cannot_be_searched_is_reported() {
+fn impossible_search_is_reported() {
     let (_dir, root) = project(&[("a.rs", "x"), (".env", "KEY=x")]);
     for (pattern, path, expected) in [
         ("", ".", "the pattern is empty"),
@@ -115,7 +115,7 @@ fn what_cannot_be_searched_is_reported() {
 }
 
 #[test]
-fn what_is_shown_is_bounded() {
+fn results_are_limited() {
     let long = format!("{}\n", "y".repeat(10_000));
     let (_dir, root) = project(&[("a", &"x\n".repeat(1000)), ("b", &long), ("c", "x")]);
     let found = search(&root, "x", ".").unwrap();

@@ -80,7 +80,7 @@ fn write(
 }
 
 #[test]
-fn what_was_written_is_reported_with_its_lines_and_warnings() {
+fn written_file_is_reported_with_its_lines_and_warnings() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();
     let mut files = Plain::below(&root);
@@ -100,7 +100,7 @@ fn what_was_written_is_reported_with_its_lines_and_warnings() {
 }
 
 #[test]
-fn what_may_not_be_written_is_reported_and_nothing_is() {
+fn forbidden_write_is_reported_and_changes_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();
     let files = Plain::below(&root);
@@ -171,7 +171,7 @@ fn nothing_is_written_to_another_projects_settings() {
 }
 
 #[test]
-fn what_would_be_written_is_shown_and_what_would_be_lost_is_said() {
+fn preview_shows_the_change_and_the_loss() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();
     fs::create_dir(root.join("src")).unwrap();

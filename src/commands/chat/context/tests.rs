@@ -92,7 +92,7 @@ fn no_file_ends_its_tags() {
 }
 
 #[test]
-fn what_cannot_be_used_is_a_warning_and_the_rest_is_used() {
+fn unusable_files_are_warnings_and_the_rest_is_used() {
     let place = Place::new(&[("AGENTS.md", "top"), ("elsewhere/context.md", "not ours")]);
     place.put("large/AGENTS.md", &vec![b'x'; 65_537]);
     place.put("latin/AGENTS.md", b"caf\xe9");
@@ -125,7 +125,7 @@ fn what_cannot_be_used_is_a_warning_and_the_rest_is_used() {
 }
 
 #[test]
-fn what_changes_is_reported_once_and_the_prompt_stays() {
+fn changed_files_are_reported_once_and_the_prompt_stays() {
     let place = Place::new(&[("AGENTS.md", "tabs"), ("app/AGENTS.md", "app")]);
     let (mut files, _) = place.load("app", "app");
     let prompt = files.prompt().unwrap().to_owned();

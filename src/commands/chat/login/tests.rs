@@ -25,7 +25,7 @@ fn names(home: &Path) -> Vec<String> {
 }
 
 #[test]
-fn what_stands_behind_the_command_is_a_key_or_a_name() {
+fn argument_is_a_key_or_an_account_name() {
     let key = |key, account| LoginArgument::Key {
         key,
         account,
@@ -172,7 +172,7 @@ fn nothing_is_asked_with_what_cannot_be_stored() {
 }
 
 #[test]
-fn who_signs_out_is_told_what_counts_then() {
+fn signing_out_reports_the_key_used_from_then_on() {
     let taken = |_: &ApiKey| Ok(None);
     let dir = tempfile::tempdir().unwrap();
     let out = |environment: Environment| sign_out(dir.path(), &environment).unwrap().markdown();
@@ -196,7 +196,7 @@ fn who_signs_out_is_told_what_counts_then() {
 }
 
 #[test]
-fn what_is_known_of_keys_shows_none() {
+fn debug_output_and_errors_show_no_key() {
     let key = ChatKey {
         found: Err(NoKey::SignedOut(USUAL)),
         others: vec![ApiKey::parse(b"sk-sekret").unwrap()],

@@ -54,7 +54,7 @@ fn decided(permissions: &ChatPermissions<'_>, call: &ToolCall) -> String {
 }
 
 #[test]
-fn what_becomes_of_a_call_goes_by_mode_file_and_harm() {
+fn decision_depends_on_mode_file_and_harm() {
     let dir = tempfile::tempdir().unwrap();
     let (file, briefing) = world(dir.path());
     let mode = SharedMode::default();
@@ -197,7 +197,7 @@ fn a_question_says_what_and_why() {
 }
 
 #[test]
-fn where_nobody_can_be_asked_calls_are_refused_and_noted() {
+fn calls_are_refused_and_noted_when_nobody_can_be_asked() {
     let dir = tempfile::tempdir().unwrap();
     let (file, briefing) = world(dir.path());
     let refused = RefCell::default();

@@ -183,7 +183,7 @@ fn every_tool_does_its_work_by_its_name() {
 }
 
 #[test]
-fn what_is_wrong_is_reported_by_the_field_and_nothing_is_done() {
+fn invalid_input_is_reported_by_field_and_nothing_is_run() {
     let world = World::new();
     for (name, input, said) in [
         (
@@ -261,7 +261,7 @@ fn what_is_wrong_is_reported_by_the_field_and_nothing_is_done() {
 }
 
 #[test]
-fn what_a_call_would_destroy_is_said_before_it_is_allowed() {
+fn hazards_are_shown_before_a_call_is_allowed() {
     let world = World::new();
     for (name, input, hazards) in [
         (

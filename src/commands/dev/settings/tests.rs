@@ -177,7 +177,7 @@ fn variables_win_over_the_file_and_their_mistakes_name_them() {
 }
 
 #[test]
-fn what_is_no_readable_file_is_an_error_with_its_path() {
+fn unreadable_settings_are_an_error_with_their_path() {
     let dir = tempfile::tempdir().unwrap();
     let load = |home: &Path| Settings::load(home, &Environment::default()).unwrap_err();
     let path = dir.path().join(FILE);

@@ -29,7 +29,7 @@ fn read_with(
 }
 
 #[test]
-fn what_is_not_set_has_its_default() {
+fn unset_variables_have_defaults() {
     let config = read(&[]).unwrap();
     let azure = config.azure.as_ref().unwrap();
     assert_eq!(
@@ -57,7 +57,7 @@ fn what_is_not_set_has_its_default() {
 }
 
 #[test]
-fn what_is_set_counts_in_its_normal_form() {
+fn set_variables_are_normalized() {
     let config = read(&[
         (AZURE_URL, " https://res.openai.azure.com/openai/v1// "),
         (AZURE_VERSION, "2025-01-01-preview"),
@@ -93,7 +93,7 @@ fn what_is_set_counts_in_its_normal_form() {
 }
 
 #[test]
-fn what_is_wrong_is_reported_without_its_value() {
+fn invalid_variables_are_reported_without_their_values() {
     for (variable, values) in [
         (
             AZURE_KEY,

@@ -146,7 +146,7 @@ proptest! {
 }
 
 #[test]
-fn whatever_a_kill_leaves_the_next_entry_begins_a_line_and_nothing_is_changed() {
+fn entry_after_a_torn_write_begins_a_line_and_changes_nothing() {
     let whole = "[2026-01-07T10:23:21.000Z] USER: ä\nb\n";
     for end in 0..=whole.len() {
         let (place, torn) = (Place::new(), &whole.as_bytes()[..end]);
@@ -216,7 +216,7 @@ fn a_write_that_fails_is_reported_once_and_ends_nothing() {
 }
 
 #[test]
-fn what_is_shown_is_noted_and_handed_on() {
+fn shown_events_are_logged_and_passed_on() {
     let text = |text: &str| text.to_owned();
     let result = |failed| Event::ToolResult {
         name: text("shell_exec"),

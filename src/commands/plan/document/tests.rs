@@ -192,7 +192,7 @@ fn the_example_is_read_fully_and_saved_without_a_changed_line() {
 }
 
 #[test]
-fn what_is_written_is_laid_out_like_template_and_example() {
+fn written_document_follows_template_and_example() {
     assert_eq!(PlanDocument::empty(7).text(), EMPTY);
     assert_eq!(
         written(&plan(EMPTY)).text(),
@@ -383,7 +383,7 @@ fn text_that_looks_like_structure_is_escaped() {
 }
 
 #[test]
-fn what_nothing_ends_hides_nothing() {
+fn unterminated_block_hides_nothing() {
     for opening in ["```", "~~~ sh", "<!-- note", "````\n```", "  <!--\n```a"] {
         let text = EMPTY.replace("[No decisions yet]", opening);
         let mut document = document(&text);
@@ -409,7 +409,7 @@ fn a_block_is_the_same_without_an_endless_one_above() {
 }
 
 #[test]
-fn what_is_missing_is_added_at_its_place_when_there_is_something_to_say() {
+fn missing_sections_are_added_in_place_when_they_have_content() {
     let text = "Intro\r\n## Execution Log\r\n## Mine\r\n# Other\r\n## Goal\r\nIt\r\n## Mine too";
     let mut document = document(&format!("\u{feff}{text}"));
     document.edit(|plan| {
@@ -504,7 +504,7 @@ fn conflicts_of_git_are_the_users() {
 }
 
 #[test]
-fn what_would_be_too_long_to_read_is_not_to_be_written() {
+fn document_too_long_to_read_is_not_written() {
     let mut document = PlanDocument::empty(1);
     set_goal(&mut document, &"a\n".repeat(600_000));
     let error = document.save(2).unwrap_err();
@@ -512,7 +512,7 @@ fn what_would_be_too_long_to_read_is_not_to_be_written() {
 }
 
 #[test]
-fn what_is_sent_can_have_the_latest_entries_alone() {
+fn sent_document_can_be_limited_to_recent_entries() {
     let document = document(EXAMPLE);
     let none = document.recent(0);
     assert!(none.ends_with("## Execution Log\n\n"), "{none}");

@@ -41,7 +41,7 @@ fn task(description: &str) -> Value {
 }
 
 #[test]
-fn what_the_model_is_shown_is_read() {
+fn examples_shown_to_the_model_parse() {
     let example = TaskList::protocol(&tools()).examples;
     let list = TaskList::read(&object_in(example)).unwrap();
     let told: Vec<(&str, usize)> = list
@@ -115,7 +115,7 @@ fn an_invalid_task_list_is_reported_with_its_position() {
 }
 
 #[test]
-fn what_stands_in_a_line_of_the_plan_is_one_line_and_short() {
+fn plan_entries_are_short_single_lines() {
     let mut long = task(&format!(
         " Read\r\n\t**it** `now`\u{2028}, \u{5d0} \u{1b}[2J {}",
         "x".repeat(1 << 20)

@@ -171,7 +171,7 @@ fn sessions_of_one_moment_are_numbered() {
 }
 
 #[test]
-fn what_a_resume_needs_comes_back() {
+fn session_is_restored_for_a_resume() {
     let home = Home::new();
     let store = home.store();
     let mut session = create(&store).unwrap();
@@ -391,7 +391,7 @@ fn a_session_that_cannot_be_made_is_reported_with_the_remedy() {
 }
 
 #[test]
-fn what_a_kill_left_behind_is_removed_or_told() {
+fn leftovers_of_a_killed_process_are_removed_or_reported() {
     let home = Home::new();
     let store = home.store();
     drop(create(&store).unwrap());

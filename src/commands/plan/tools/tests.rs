@@ -212,7 +212,7 @@ fn every_tool_does_its_work_under_the_profiles_words() {
 }
 
 #[test]
-fn what_a_tool_cannot_do_is_reported_in_the_profiles_words() {
+fn failures_of_tools_use_the_profiles_terms() {
     for (name, input, expected) in [
         (
             "read_file",

@@ -439,7 +439,7 @@ fn an_overview_sums_up_what_was() {
 }
 
 #[test]
-fn what_nobody_knows_the_cost_of_is_not_said_to_cost_nothing() {
+fn unknown_cost_is_not_shown_as_zero() {
     let with = |costs: &[Option<f64>]| {
         let mut record = record("x", "commit");
         record.steps.truncate(costs.len());

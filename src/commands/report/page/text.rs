@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_to_be_seen_is_taken_out_or_shown() {
+    fn invisible_characters_and_keys_are_removed_or_shown() {
         let redactor = Redactor::new(["sk-key-1234567890"]);
         let escaper = HtmlEscaper::new(&redactor);
         for (text, expected) in [

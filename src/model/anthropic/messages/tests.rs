@@ -120,7 +120,7 @@ fn each_part_has_its_block() {
 }
 
 #[test]
-fn whatever_was_said_is_put_in_order() {
+fn any_history_becomes_alternating_turns() {
     let ask = || user(vec![said("do")]);
     for (messages, expected) in [
         (vec![], vec!["u: Go on."]),
@@ -229,7 +229,7 @@ fn without_tools_calls_and_results_are_reported_in_words() {
 }
 
 #[test]
-fn what_is_no_object_goes_back_as_one() {
+fn invalid_input_is_wrapped_in_an_object() {
     for (input, expected) in [
         (json!({}), json!({})),
         (json!("{\"a\": "), json!({"INVALID_JSON": "{\"a\": "})),
@@ -393,7 +393,7 @@ proptest! {
     }
 
     #[test]
-    fn what_was_sent_is_sent_again(steps in prop::collection::vec((prop::collection::vec(any_part(), 0..4), any::<bool>()), 1..8)) {
+    fn earlier_turns_are_resent_unchanged(steps in prop::collection::vec((prop::collection::vec(any_part(), 0..4), any::<bool>()), 1..8)) {
         let bytes = |messages: &[Message<'static>]| {
             let turns = json!(turns(messages, true, Marks::Nowhere, false)).to_string();
             turns.strip_suffix("]}]").unwrap().to_owned()

@@ -211,7 +211,7 @@ const TOLD: [(&str, &str, &[&str]); 14] = [
 ];
 
 #[test]
-fn what_is_wrong_and_where_is_told_whatever_the_tool() {
+fn findings_of_every_tool_have_reason_and_position() {
     for (tool, output, wanted) in TOLD {
         let told = reasons(output);
         assert!(told.len() <= EXCERPT, "{tool}: {told:#?}");

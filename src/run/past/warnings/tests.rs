@@ -79,7 +79,7 @@ fn lost_tests_are_reported() {
 }
 
 #[test]
-fn what_is_new_is_reported_once_for_each_file() {
+fn new_warnings_are_reported_once_per_file() {
     for (path, before, after, expected) in [
         (
             "x.rs",
@@ -151,7 +151,7 @@ fn manifests_are_reported_by_name() {
 }
 
 #[test]
-fn what_is_said_is_bounded() {
+fn warnings_are_limited() {
     let many = "#[allow(x)]\n".repeat(30);
     let told = one("x.rs", "", &many);
     assert!(told[0].ends_with("at line 20 and 10 more"), "{told:?}");
@@ -316,7 +316,7 @@ fn every_pattern_compiles() {
 }
 
 #[test]
-fn what_only_looks_like_one_is_none() {
+fn text_that_only_resembles_a_suppression_is_ignored() {
     for (extension, line) in [
         ("rs", "// #[ignore]"),
         ("rs", "/// #[allow(dead_code)]"),
@@ -413,7 +413,7 @@ fn warnings_are_data_too() {
 }
 
 #[test]
-fn what_the_build_script_runs_is_known_by_its_words() {
+fn files_run_by_the_build_script_are_found_by_its_words() {
     let one = r#"{"scripts": {"test": "jest"}}"#;
     for (script, path, before, after, is_run) in [
         ("make check", "Makefile", "a\n", "b\n", true),
@@ -487,7 +487,7 @@ fn what_the_build_script_runs_is_known_by_its_words() {
 }
 
 #[test]
-fn what_the_build_reaches_is_run_as_it_was_before() {
+fn files_run_indirectly_are_found_as_they_were_before_the_changes() {
     let root = tempfile::tempdir().unwrap();
     for (path, text) in [
         ("build.sh", "make test && sh ci/all.sh\n"),

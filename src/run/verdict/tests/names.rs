@@ -129,7 +129,7 @@ fn a_source_file_with_the_name_of_a_test_is_one_if_it_shows_that() {
 }
 
 #[test]
-fn what_a_runner_takes_for_a_test_by_its_name_is_one() {
+fn files_named_as_tests_are_tests() {
     for path in "a_test.py test_a.py a_test.go a-test.js a_test.mjs a.test.tsx a_spec.rb a-spec.ts a_test.sh a_test.exs test.ts \
                  a_test.dart test_a.c test.js src/integrationTest/a.kt app/src/androidTest/A.kt speed_test.json"
         .split_whitespace()
@@ -139,7 +139,7 @@ fn what_a_runner_takes_for_a_test_by_its_name_is_one() {
 }
 
 #[test]
-fn what_maven_and_gradle_build_for_use_is_no_test() {
+fn main_sources_of_maven_and_gradle_are_not_tests() {
     let test = "class A {\n    @Test void b() { assert true; }\n}\n";
     for path in "src/main/java/org/LoadTest.java core/src/main/kotlin/test/A.kt src/main/scala/tests/A.scala \
                  src/commonMain/kotlin/fixtures/A.kt src/main/resources/speed-test.html src/main/resources/test/a.sql"

@@ -229,7 +229,7 @@ const WEAKENINGS: &[Weakening] = &[
 ];
 
 #[test]
-fn what_weakens_a_gate_is_reported_and_laid_back() {
+fn weakened_gate_is_reported_and_restored() {
     for (how, path, before, replaced) in WEAKENINGS {
         let after = replaced
             .iter()
@@ -367,7 +367,7 @@ const HONEST: &[(&str, &str, &str, GateChange)] = &[
 ];
 
 #[test]
-fn what_an_honest_reply_adds_is_no_change_of_the_old_gate() {
+fn additions_of_an_honest_reply_leave_the_old_gate_unchanged() {
     for (path, before, more, expected) in HONEST {
         let changes = [change(path, before, &format!("{before}{more}"))];
         let changed = Changed::of(&changes, "");

@@ -84,7 +84,7 @@ fn tests_within_a_file_of_code_are_unclear() {
 }
 
 #[test]
-fn what_old_tests_are_found_by_is_not_added() {
+fn changes_to_test_discovery_are_not_additions() {
     for (path, before, after) in [
         (
             "tests/a.rs",
@@ -332,7 +332,7 @@ const SILENCERS: &[(&str, &str, &str, &str)] = &[
 ];
 
 #[test]
-fn what_silences_a_lint_newly_is_taken_out_again() {
+fn new_lint_suppressions_are_removed() {
     for (path, before, after, expected) in SILENCERS {
         let changes = [change(path, before, after)];
         let changed = Changed::of(&changes, "");
@@ -425,7 +425,7 @@ fn the_levels_of_lints_in_rust_are_no_tests() {
 }
 
 #[test]
-fn what_is_silenced_can_be_taken_out_alone() {
+fn lint_suppressions_can_be_removed_alone() {
     let changes = [
         change("a.ts", "let a = 1\n", "// @ts-nocheck\nlet a = 2\n"),
         change("a.test.ts", "test('a')\n", "test('b')\n"),

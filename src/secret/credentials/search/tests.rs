@@ -156,7 +156,7 @@ fn every_shape_is_found_by_its_kind_alone() {
 }
 
 #[test]
-fn what_only_resembles_one_is_not_found() {
+fn text_that_only_resembles_a_credential_is_not_found() {
     for text in [
         String::new(),
         token("ghp_", "x", 36),

@@ -224,7 +224,7 @@ fn todos_are_shown_while_the_agent_is_at_work() {
 }
 
 #[test]
-fn what_is_waited_for_follows_what_happens() {
+fn status_line_follows_events() {
     let mut app = app();
     typed(&mut app, "go");
     let mut wait = |event: Option<Event>, now: u64| {
@@ -349,7 +349,7 @@ fn a_mode_is_switched_to_by_its_name_also_while_the_agent_works() {
 }
 
 #[test]
-fn what_is_said_is_said_to_its_end_and_what_is_waited_for_gives_way() {
+fn hint_is_shown_whole_and_displaces_the_status() {
     let mut app = at_work();
     press(&mut app, KeyCode::Esc, 4200);
     let screen = shown(&mut app, 60, 24);
@@ -367,7 +367,7 @@ fn what_is_said_is_said_to_its_end_and_what_is_waited_for_gives_way() {
 }
 
 #[test]
-fn what_is_sent_while_the_agent_works_waits() {
+fn input_is_queued_while_the_agent_works() {
     let mut app = app();
     assert_eq!(typed(&mut app, "first"), [line("first")]);
     assert_eq!(typed(&mut app, "second"), []);
@@ -386,7 +386,7 @@ fn what_is_sent_while_the_agent_works_waits() {
 }
 
 #[test]
-fn what_waits_is_sent_as_it_was_edited_and_not_before_the_engine_is_there() {
+fn queued_input_is_sent_as_edited_once_the_engine_is_ready() {
     let composer = Composer::new(ComposerOptions::default());
     let mut app = App::new(Some(SharedMode::default()), composer);
     app.send_first(Submission {

@@ -57,7 +57,7 @@ fn keys_edit_as_readline_does() {
 }
 
 #[test]
-fn what_was_cut_comes_back() {
+fn cut_text_can_be_pasted() {
     let mut buffer = at("one two|");
     buffer.key(control('w'));
     buffer.key(control('a'));
@@ -70,7 +70,7 @@ fn what_was_cut_comes_back() {
 }
 
 #[test]
-fn what_was_changed_is_undone_word_by_word() {
+fn changes_are_undone_word_by_word() {
     let mut buffer = TextBuffer::default();
     for letter in "one two".chars() {
         buffer.insert(&letter.to_string());

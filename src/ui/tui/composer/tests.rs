@@ -123,7 +123,7 @@ fn a_paste_is_one_piece_and_is_sent_whole() {
 }
 
 #[test]
-fn what_is_pasted_is_text_and_nothing_else() {
+fn pasted_control_characters_are_text() {
     let mut composer = composer();
     composer.paste("a\u{1b}[2Jb\u{202e}c\u{F0000}\n");
     insta::assert_snapshot!(drawn(&composer, 40), @r"
@@ -136,7 +136,7 @@ fn what_is_pasted_is_text_and_nothing_else() {
 }
 
 #[test]
-fn what_follows_login_is_seen_by_nobody() {
+fn argument_of_login_is_masked() {
     let mut composer = composer();
     type_in(&mut composer, "/login sk-ant-");
     composer.paste(&"k".repeat(20));
@@ -185,7 +185,7 @@ fn up_and_down_go_through_the_text_and_then_the_history() {
 }
 
 #[test]
-fn what_was_sent_comes_back_as_it_stood_in_the_input() {
+fn history_restores_input_as_it_was_typed() {
     let home = tempfile::tempdir().unwrap();
     let path = || home.path().join("history.jsonl");
     let options = || ComposerOptions {

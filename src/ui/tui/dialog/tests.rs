@@ -88,7 +88,7 @@ fn a_question_looks_like_this() {
 }
 
 #[test]
-fn what_a_tool_proposes_is_a_change_and_what_the_program_shows_is_text() {
+fn proposal_of_a_tool_is_a_change_and_of_the_program_is_text() {
     let removed = "diff --git a/src/lexer.rs b/src/lexer.rs\ndeleted file mode 100644\n";
     let shown = drawn(&Dialog::question(question(false), Some(removed)), 100);
     assert!(shown.contains("write_file src/lexer.rs ─"), "{shown}");
@@ -205,7 +205,7 @@ fn nothing_stands_next_to_what_is_seen_of_a_change() {
 }
 
 #[test]
-fn why_it_is_asked_is_seen_wherever_a_command_is_scrolled_to() {
+fn reasons_stay_visible_while_a_command_is_scrolled() {
     let subject = format!("echo hi{}rm -rf src", "\n".repeat(40));
     let question = Question {
         subject,
@@ -229,7 +229,7 @@ fn a_question_takes_what_the_screen_has() {
 }
 
 #[test]
-fn what_does_not_fit_is_scrolled_to() {
+fn long_change_can_be_scrolled() {
     let long: String = (1..=100).map(|nth| format!("+line {nth}\n")).collect();
     let mut dialog = Dialog::question(question(false), Some(&long));
     let seen = |dialog: &Dialog| drawn_in(dialog, 60, 12);
@@ -436,7 +436,7 @@ fn of_a_long_command_what_made_it_ask_stands_first() {
 }
 
 #[test]
-fn what_cannot_be_seen_is_shown_as_such() {
+fn invisible_characters_are_made_visible() {
     let command = "echo a\u{200b}b\u{a0}c\u{3164}\u{1b}[2J\u{ad} 👩\u{200d}👩\u{200d}👧 ❤\u{fe0f} e\u{301} x\u{200d}";
     let question = Question {
         subject: command.to_owned(),

@@ -167,7 +167,7 @@ fn answered(answer: Answer) -> FromScreen {
 }
 
 #[test]
-fn what_is_typed_is_sent_and_what_is_said_is_seen() {
+fn input_is_sent_and_reply_is_shown() {
     let farewell = on_stage(
         |_| {},
         |stage| {
@@ -193,7 +193,7 @@ fn what_is_typed_is_sent_and_what_is_said_is_seen() {
 }
 
 #[test]
-fn what_was_typed_ahead_of_a_question_answers_nothing() {
+fn typeahead_does_not_answer_a_question() {
     staged(
         LONG,
         |stage| {
@@ -250,7 +250,7 @@ fn what_was_typed_ahead_of_a_question_answers_nothing() {
 }
 
 #[test]
-fn who_looks_elsewhere_is_reported_that_something_is_asked() {
+fn unfocused_terminal_is_notified_of_a_question() {
     for (focus, is_told) in [("\x1b[O", true), ("\x1b[O\x1b[I", false), ("", false)] {
         on_stage(
             |_| {},

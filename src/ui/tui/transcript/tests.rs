@@ -264,7 +264,7 @@ fn turns_are_apart_and_text_is_at_most_100_columns_wide() {
 }
 
 #[test]
-fn what_is_run_is_shown_whole_where_it_is_too_long_for_its_line() {
+fn long_command_is_wrapped_and_shown_whole() {
     let mut transcript = transcript();
     transcript.event(tool(
         "execute_command",
@@ -278,7 +278,7 @@ fn what_is_run_is_shown_whole_where_it_is_too_long_for_its_line() {
 }
 
 #[test]
-fn what_was_shown_of_a_try_that_failed_is_taken_off() {
+fn output_of_a_failed_try_is_removed() {
     let mut transcript = transcript();
     transcript.add(Entry::user("go".to_owned()));
     transcript.event(asking());

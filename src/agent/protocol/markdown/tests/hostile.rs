@@ -172,7 +172,7 @@ fn an_example_in_a_file_with_a_fence_too_few_is_refused() {
 }
 
 #[test]
-fn what_is_thought_must_end_ahead_of_the_response() {
+fn thoughts_must_end_before_the_response() {
     let endless =
         "all from here on is thought, since no `</think>` follows: end your thoughts, and reply";
     for thought in [
@@ -244,7 +244,7 @@ fn headings_in_a_block_do_not_count() {
 }
 
 #[test]
-fn what_stands_behind_a_block_is_refused() {
+fn text_after_a_block_is_refused() {
     for path in [
         "a.rs",
         "README.md",

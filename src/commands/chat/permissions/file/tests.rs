@@ -110,7 +110,7 @@ fn without_a_file_the_defaults_hold_and_are_saved_with_the_first_choice() {
 }
 
 #[test]
-fn what_a_file_does_not_list_is_asked_about_and_what_it_has_besides_stays() {
+fn unlisted_tools_are_asked_about_and_unknown_fields_preserved() {
     let written = r#"{"note": {"by": "me"}, "permissions": [{"why": [1.5], "tool": "execute_command", "action": "never"},
         {"tool": "update_todos", "action": "always"}], "timestamp": "then", "version": 1, "more": null}"#;
     let dir = project(Some(written));
@@ -239,7 +239,7 @@ fn of_two_entries_of_a_tool_the_one_that_allows_less_counts() {
 }
 
 #[test]
-fn what_is_not_a_file_is_neither_read_nor_written() {
+fn non_regular_file_is_neither_read_nor_written() {
     let elsewhere = project(Some(r#"{"version": 1, "permissions": []}"#));
     let linked = project(None);
     symlink(
@@ -351,7 +351,7 @@ fn a_change_on_the_disk_counts_only_once_the_user_has_agreed() {
 }
 
 #[test]
-fn what_has_come_with_a_project_only_narrows_until_its_bytes_are_trusted() {
+fn untrusted_project_file_can_only_restrict() {
     let brought = r#"{"version": 1, "permissions": [
         {"tool": "read_file", "action": "always"}, {"tool": "list_files", "action": "never"},
         {"tool": "write_file", "action": "always"}, {"tool": "execute_command", "action": "always"}],

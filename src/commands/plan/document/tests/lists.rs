@@ -114,7 +114,7 @@ fn a_note_can_be_a_command_that_checks() {
 }
 
 #[test]
-fn what_is_ticked_is_in_normal_form_and_all_else_as_it_was() {
+fn ticked_item_is_normalized_and_the_rest_unchanged() {
     let text =
         "## Acceptance Criteria\r\n* [ ]  The  API\tworks *(a)*  \n- no box\r\nprose\r\n- [✓] done";
     let mut document = document(text);

@@ -51,7 +51,7 @@ fn escape_closes_then_warns_then_stops() {
 }
 
 #[test]
-fn what_is_typed_while_a_question_stands_there_answers_nothing() {
+fn text_typed_during_a_question_does_not_answer_it() {
     for text in ["cat\r", "a\r", "no", "yy", "echo ", "ea"] {
         let mut app = at_work();
         app.handle(question(), at(5000));
@@ -176,7 +176,7 @@ fn a_paste_answers_no_question_and_is_not_lost() {
 }
 
 #[test]
-fn what_is_asked_for_is_typed_in_the_input_and_the_draft_comes_back() {
+fn requested_line_is_typed_in_the_input_and_the_draft_restored() {
     let mut app = app();
     app.typed_ahead("my draft");
     let is_secret = true;
@@ -219,7 +219,7 @@ fn what_is_asked_for_is_typed_in_the_input_and_the_draft_comes_back() {
 }
 
 #[test]
-fn what_to_do_instead_is_typed_in_the_input() {
+fn alternative_instruction_is_typed_in_the_input() {
     let mut app = at_work();
     app.handle(question(), at(0));
     assert_eq!(press_alone(&mut app, 'e', 1000), []);

@@ -184,7 +184,7 @@ fn the_least_screen_shows_what_is_asked() {
 }
 
 #[test]
-fn what_waits_when_the_user_stops_is_sent_when_they_say_so() {
+fn queued_input_waits_for_enter_after_a_stop() {
     let mut app = app();
     typed(&mut app, "first");
     for waiting in ["second", "third"] {
@@ -204,7 +204,7 @@ fn what_waits_when_the_user_stops_is_sent_when_they_say_so() {
 }
 
 #[test]
-fn what_is_sent_after_a_stop_goes_behind_what_waits() {
+fn input_after_a_stop_goes_to_the_end_of_the_queue() {
     let mut app = app();
     for text in ["first", "second"] {
         typed(&mut app, text);
@@ -216,7 +216,7 @@ fn what_is_sent_after_a_stop_goes_behind_what_waits() {
 }
 
 #[test]
-fn what_is_sent_after_a_stop_is_sent_though_the_agent_was_still_ending() {
+fn input_after_a_stop_is_sent_once_the_agent_has_ended() {
     let mut app = app();
     typed(&mut app, "first");
     control(&mut app, 'c');
