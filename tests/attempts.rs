@@ -171,7 +171,7 @@ fn an_unchanged_gate_wins_then_the_smallest_change() {
 }
 
 #[test]
-fn where_none_passes_repairs_continue_from_the_best() {
+fn repairs_continue_from_the_best_attempt_when_none_passes() {
     let server = ModelServer::start([
         answer(&reply("bad a\nbad b")),
         answer(&reply("bad c")),
@@ -231,7 +231,7 @@ fn a_run_in_which_nothing_passes_ends_in_its_best_state() {
 }
 
 #[test]
-fn what_the_build_made_of_a_reply_is_applied_with_it_and_can_be_verified() {
+fn changes_by_the_build_are_applied_with_the_reply_and_can_be_verified() {
     let server = ModelServer::start([answer(&reply("badly formatted")), answer(&reply("x\ny\nz"))]);
     let project = TestProject::new()
         .with(&server)
@@ -276,7 +276,7 @@ fn a_replay_makes_the_same_attempts_and_the_same_choice() {
 }
 
 #[test]
-fn what_cannot_be_paid_does_not_begin() {
+fn attempt_beyond_the_budget_does_not_start() {
     // Each answer uses 0.80 of the two dollars; the shortest answer allowed would cost 0.82.
     let dear = |text: &str| {
         let mut answer = gemini(text);
@@ -438,7 +438,7 @@ fn no_call_waits_for_a_build() {
 }
 
 #[test]
-fn what_somebody_changes_meanwhile_is_not_overwritten() {
+fn concurrent_changes_are_not_overwritten() {
     let project = TestProject::new().file("a.txt", "old\n");
     let path = project.path("a.txt");
     let first = Answer::gemini_after(

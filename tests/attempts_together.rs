@@ -71,7 +71,7 @@ fn one_that_ends_the_run_as_done_is_taken_before_a_better_one_that_fails_it() {
 }
 
 #[test]
-fn where_each_fails_the_run_the_best_is_taken_and_it_fails() {
+fn best_attempt_is_kept_and_the_run_fails_when_all_fail() {
     let larger = vec![comments(9), ("tests/test_new.py", idle_test("new"))];
     let smaller = vec![comments(1), ("tests/test_new.py", idle_test("new"))];
     let (project, run) = two(&[larger, smaller], &["--gate", "strict"]);
@@ -87,7 +87,7 @@ fn where_each_fails_the_run_the_best_is_taken_and_it_fails() {
 }
 
 #[test]
-fn what_somebody_does_to_the_files_meanwhile_reaches_no_attempt() {
+fn concurrent_changes_reach_no_attempt() {
     let project = TestProject::new()
         .file("b.txt", "b\n")
         .file("c.txt", "c\n")

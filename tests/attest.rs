@@ -335,7 +335,7 @@ fn an_agents_files_are_those_that_it_has_recorded() {
 }
 
 #[test]
-fn what_is_no_run_or_no_statement_is_refused() {
+fn anything_but_a_run_or_a_statement_is_refused() {
     let (project, ..) = attested("echo built", &[REPLY], &[]);
     project.run(&["undo"]).exits(0);
     project

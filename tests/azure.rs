@@ -97,7 +97,7 @@ fn an_entry_has_a_server_a_version_a_key_and_limits_of_its_own() {
 }
 
 #[test]
-fn what_is_missing_or_cannot_be_sent_is_reported_by_its_name_and_nothing_is_asked() {
+fn missing_or_invalid_settings_are_named_before_any_call() {
     let server = ModelServer::start([]);
     let nothing = TestProject::new().file("agent-config/models.json", table(""));
     nothing.run(&[]).exits(3).says(&[
@@ -158,7 +158,7 @@ fn a_full_deployment_is_asked_again_when_azure_says() {
 }
 
 #[test]
-fn what_no_retry_mends_is_reported_at_once_in_azures_words() {
+fn permanent_errors_are_reported_at_once_in_azures_words() {
     let filter = json!({"error": {"code": "content_filter", "status": 400, "param": "prompt",
         "message": "The response was filtered due to the prompt triggering Azure OpenAI's content management policy.",
         "innererror": {"code": "ResponsibleAIPolicyViolation", "content_filter_result": {

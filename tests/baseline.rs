@@ -123,7 +123,7 @@ fn the_gate_and_the_keys_hold_for_this_build_too() {
 }
 
 #[test]
-fn what_the_build_changes_is_looked_at_again() {
+fn files_changed_by_the_build_are_checked_again() {
     let server = ModelServer::gemini(&[EDIT]);
     let project = counting(&server, "echo '// formatted' > src/main.rs");
     let run = project.run(&["--baseline"]).exits(3);
@@ -151,7 +151,7 @@ fn a_project_without_a_folder_for_keys_is_built_too() {
 }
 
 #[test]
-fn what_changed_while_it_was_built_is_not_remembered_as_passed() {
+fn tree_changed_during_a_build_is_not_remembered_as_passed() {
     let server = ModelServer::gemini(&[]);
     let project = counting(&server, "echo >> changing");
     project.run(&["--dry-run", "--baseline"]).exits(0);

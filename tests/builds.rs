@@ -45,7 +45,7 @@ fn a_signal_is_reported_by_number_and_name() {
 }
 
 #[test]
-fn what_a_failed_build_says_is_data() {
+fn findings_of_a_failed_build_are_data() {
     let server = ModelServer::gemini(&[NOTHING, NOTHING]);
     let build = "echo x >> count; test $(wc -l < count) -gt 1 && exit 0; echo \"$PWD/a.c:3:5: error: no 0x7ffd12ab\"; echo a.c:3:5: error: no 0x7ffd99ab; echo 'make: *** [Makefile:2: all] Error 1'; exit 2";
     let project = TestProject::new().with(&server).build(build);
@@ -158,7 +158,7 @@ fn a_build_that_destroys_itself_is_a_local_fault() {
 }
 
 #[test]
-fn what_filters_and_background_jobs_still_print_belongs_to_the_output() {
+fn output_of_filters_and_background_jobs_is_included() {
     let server = ModelServer::gemini(&[NOTHING]);
     let build =
         "(sleep 0.05; echo from a job) & { echo from a filter; exit 3; } | sed -u 's/^/[x] /'";
@@ -188,7 +188,7 @@ fn a_log_that_cannot_be_written_leaves_the_project_as_it_was() {
 }
 
 #[test]
-fn what_a_build_puts_in_the_place_of_the_steps_is_neither_waited_for_nor_written_through() {
+fn odd_file_in_place_of_the_steps_is_not_opened() {
     for trap in [
         "mkfifo $steps",
         "ln -s \"$PWD/outside\" $steps",

@@ -477,7 +477,7 @@ fn files_that_do_not_fit_are_a_fault_of_the_request() {
 }
 
 #[test]
-fn what_looks_like_a_credential_is_sent_where_that_is_allowed_and_reported() {
+fn possible_credentials_are_sent_and_reported_if_allowed() {
     let server = ModelServer::gemini(&["^^^src/c.rs\nx\n^^^end\n"]);
     let project = project(&server);
     let flags = [

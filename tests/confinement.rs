@@ -181,7 +181,7 @@ fn a_build_cannot_change_what_gits_configuration_names() {
 }
 
 #[test]
-fn what_git_runs_is_closed_to_a_project_that_is_a_part_of_a_repository() {
+fn build_in_a_subdirectory_cannot_write_what_git_runs() {
     if !bubblewrap_works() {
         return;
     }

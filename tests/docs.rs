@@ -591,7 +591,7 @@ fn calls(
 }
 
 #[test]
-fn what_the_pages_call_is_there() {
+fn commands_and_flags_in_the_pages_exist() {
     let commands = all_commands();
     let flags: BTreeSet<&String> = commands.values().flatten().collect();
     let mut checked = 0;

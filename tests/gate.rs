@@ -37,7 +37,7 @@ fn a_build_that_rewrites_itself_does_not_make_the_next_one_pass() {
 }
 
 #[test]
-fn whatever_a_build_does_to_a_protected_file_counts_though_the_build_passes() {
+fn any_change_to_a_protected_file_counts_although_the_build_passes() {
     for (build, expected, logged) in [
         (
             "echo x >> codeRollup.sh",
@@ -95,7 +95,7 @@ fn whatever_a_build_does_to_a_protected_file_counts_though_the_build_passes() {
 }
 
 #[test]
-fn what_is_large_before_the_run_is_not_read_and_may_stay() {
+fn protected_file_that_was_large_before_is_not_read() {
     let server = ModelServer::gemini(&[NOTHING; 2]);
     let project = project(&server);
     let large = std::fs::File::create(project.path("UserSpecification.md")).unwrap();
@@ -297,7 +297,7 @@ fn a_repository_is_noticed_in_every_sandbox() {
 }
 
 #[test]
-fn what_gits_configuration_names_in_the_work_tree_is_compared() {
+fn work_tree_files_named_by_git_config_are_compared() {
     let config = "[include]\n\tpath = ../.gitconfig\n[core]\n\thooksPath = hooks\n";
     for (build, told) in [
         ("echo x > .gitconfig", "`.gitconfig` was created"),
@@ -343,7 +343,7 @@ fn changes_the_gate(project: TestProject, build: &str, told: &str) {
 }
 
 #[test]
-fn what_git_takes_settings_and_programs_from_is_compared_in_every_repository() {
+fn git_settings_and_hooks_are_compared_in_every_repository() {
     for (build, told) in [
         (
             "mkdir -p .git/hooks; echo evil > .git/hooks/pre-commit",

@@ -746,7 +746,7 @@ const CASES_OF_CHECKS: &[Case<'_>] = &[
 ];
 
 #[test]
-fn what_the_build_runs_may_be_a_check() {
+fn files_run_by_the_build_may_be_checks() {
     for (build, before, reply, [name, old]) in CASES_OF_CHECKS {
         let mut project = TestProject::new().file("calc.py", CALC).build(build);
         for [path, text] in *before {

@@ -409,7 +409,7 @@ fn the_builds_of_the_verdict_leave_the_project_as_it_is() {
 }
 
 #[test]
-fn where_the_build_was_sandboxed_the_verdicts_builds_are_too() {
+fn verdict_builds_are_sandboxed_like_the_build() {
     if !bubblewrap_works() {
         return;
     }
@@ -444,7 +444,7 @@ fn where_the_build_was_sandboxed_the_verdicts_builds_are_too() {
 }
 
 #[test]
-fn what_the_query_names_is_not_excused_where_the_rest_is_not_built() {
+fn nothing_is_excused_by_the_query_when_the_old_gate_is_inconclusive() {
     let old = format!(
         "{TESTS}\n    def test_one(self):\n        from calc import one\n        self.assertEqual(one, 1)\n"
     );

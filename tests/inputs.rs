@@ -91,7 +91,7 @@ fn a_stale_rollup_is_not_sent_and_every_file_is_named() {
 }
 
 #[test]
-fn what_a_stale_rollup_is_allowed_to_replace_is_named() {
+fn files_replaced_under_allow_stale_are_named() {
     let server = ModelServer::gemini(&[REPLACES]);
     let project = TestProject::new()
         .with(&server)
@@ -208,7 +208,7 @@ fn neither_is_a_file_that_the_model_was_not_shown_and_that_changes_meanwhile() {
 }
 
 #[test]
-fn what_a_build_has_made_of_a_file_that_was_not_shown_is_no_change_meanwhile() {
+fn unshown_file_made_by_a_build_is_not_a_concurrent_change() {
     let repairs = "^^^made.py\nthe model's\n^^^end\n^^^ok\n^^^end\n";
     let server = ModelServer::gemini(&["^^^a\n1\n^^^end\n", repairs]);
     let project = TestProject::new()
@@ -236,7 +236,7 @@ fn a_file_that_the_reply_leaves_alone_may_change() {
 }
 
 #[test]
-fn what_changes_meanwhile_is_replaced_and_named_where_that_is_allowed() {
+fn concurrent_changes_are_replaced_and_named_if_allowed() {
     let project = TestProject::new();
     let server = ModelServer::start([meanwhile(&project, "src/main.rs", "edited\n", REPLACES)]);
     let project = project.with(&server);
@@ -285,7 +285,7 @@ fn a_repair_replaces_what_the_run_has_made() {
 }
 
 #[test]
-fn what_a_build_has_made_of_other_files_is_named_when_a_repair_replaces_it() {
+fn file_changed_by_a_build_is_named_when_a_repair_replaces_it() {
     let repairs = format!("{REPLACES}^^^ok\n^^^end\n");
     let server = ModelServer::gemini(&["^^^a\n1\n^^^end\n", &repairs]);
     let project = TestProject::new()
@@ -433,7 +433,7 @@ fn a_dry_run_takes_the_same_inputs() {
 }
 
 #[test]
-fn what_is_found_in_a_message_is_named_by_its_flag() {
+fn credential_in_a_message_is_reported_by_its_flag() {
     let server = ModelServer::start([]);
     let token = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
     let project = tracked()
@@ -544,7 +544,7 @@ fn a_change_that_is_given_without_a_flag_is_told_how_to_ask_for_it() {
 
 /// A read-only mount keeps root out, too.
 #[test]
-fn what_cannot_be_written_to_is_reported_before_a_call_is_paid() {
+fn unwritable_directories_are_reported_before_a_paid_call() {
     if !bubblewrap_works() {
         return;
     }

@@ -107,7 +107,7 @@ fn a_refused_key_of_the_environment_is_named_by_its_variable() {
 }
 
 #[test]
-fn what_is_missing_names_both_ways_and_no_value_is_shown() {
+fn missing_key_names_file_and_variable_and_shows_no_value() {
     let server = ModelServer::start([]);
     let project = without_keys(&server);
     not_ready(

@@ -128,7 +128,7 @@ fn every_kind_of_non_answer_has_its_own_message() {
 }
 
 #[test]
-fn what_cannot_pass_is_not_tried_again() {
+fn permanent_errors_are_not_retried() {
     let bad_key = json!({"error": {"code": 400, "message": "API key not valid.", "status": "INVALID_ARGUMENT",
         "details": [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}]}});
     let spent = json!([{"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "quota", "details": [
@@ -175,7 +175,7 @@ fn what_cannot_pass_is_not_tried_again() {
 }
 
 #[test]
-fn what_may_pass_is_tried_again_as_the_server_asks() {
+fn transient_errors_are_retried_as_the_server_asks() {
     let unavailable = || Answer::new(503, &[("retry-after", "0.01")], "busy");
     let retry_info = json!({"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "details": [{"retryDelay": "0.01s"}]}});
     let server = ModelServer::start([
@@ -354,7 +354,7 @@ fn odd_figures_do_not_make_a_reply_worse() {
 }
 
 #[test]
-fn what_a_vendor_says_cannot_move_the_cursor() {
+fn vendor_text_cannot_move_the_cursor() {
     let mut answer = gemini("x");
     answer["candidates"][0]["finishReason"] = "\u{1b}[2J\u{7}BAD".into();
     let (run, _) = fails(vec![Answer::json(&answer)], &[], &["BAD"]);

@@ -384,7 +384,7 @@ fn a_summary_goes_to_a_file_elsewhere_or_to_the_device_that_the_user_names() {
 }
 
 #[test]
-fn what_lies_in_the_place_of_a_page_is_neither_waited_for_nor_written_through() {
+fn odd_file_in_place_of_a_page_is_not_opened() {
     let server = ModelServer::gemini(&[REPLY]);
     let project = TestProject::new().with(&server);
     let run = project.run(&[]).exits(0).folder;

@@ -143,7 +143,7 @@ fn all_that_a_server_lacks_is_reported_and_it_is_asked_once() {
 }
 
 #[test]
-fn whatever_a_server_does_there_is_an_answer_or_an_error_long_before_the_time_limit() {
+fn any_server_behaviour_ends_long_before_the_time_limit() {
     let (silence, _hears) = Answer::silence();
     let head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n";
     let not_there = "no Ollama server answers at";

@@ -143,7 +143,7 @@ fn caching_vendor(replies: [&'static str; 4]) -> ModelServer {
 }
 
 #[test]
-fn what_the_vendor_finds_in_its_cache_is_cheaper() {
+fn cached_prompt_is_cheaper() {
     let cost = |entry: &Value, arguments: &[&str]| {
         let server = caching_vendor([WRITE, WRITE, WRITE, "^^^ok\n\n^^^end\n"]);
         let project = project(entry).with(&server).build("date +%s%N; test -e ok");

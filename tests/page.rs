@@ -72,7 +72,7 @@ fn page_of(project: &TestProject, run: &Finished) -> String {
 }
 
 #[test]
-fn whatever_a_run_wrote_is_text_on_its_page() {
+fn output_of_a_run_is_escaped_on_its_page() {
     let first = format!(
         "I did {HOSTILE}.\n^^^src/main.rs\nfn main() {{ /* {HOSTILE} */ }}\n^^^end\n^^^src/a&lt;'b onerror=x.html\n{HOSTILE}\n\u{202e}\0\n^^^end\n"
     );
@@ -233,7 +233,7 @@ fn a_page_about_all_runs_links_to_the_pages_there_are() {
 }
 
 #[test]
-fn what_cannot_be_written_about_or_to_is_said() {
+fn missing_run_and_unwritable_page_are_errors() {
     let project = TestProject::new();
     report(&project, &[])
         .exits(2)
@@ -500,7 +500,7 @@ fn an_agents_step_shows_its_words_each_tools_time_and_code_and_what_it_changed()
 }
 
 #[test]
-fn whatever_an_agent_says_and_sees_is_text_on_its_page() {
+fn output_of_an_agent_is_escaped_on_its_page() {
     let (agent, _server) = AgentProject::scripted(&[
         write("x.html", &format!("{HOSTILE}\n")),
         reply("READ_FILE", "\"x.html\""),

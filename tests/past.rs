@@ -152,7 +152,7 @@ fn old_runs_are_removed_but_never_the_newest() {
 }
 
 #[test]
-fn what_runs_have_cost_is_summed_up_since_a_time() {
+fn costs_of_runs_are_summed_since_a_time() {
     let (project, old) = repaired();
     age(&project, &old, "2020-01-31T10:00:00+00:00");
     project.run(&["undo"]).exits(0);
@@ -483,7 +483,7 @@ fn the_diff_is_shown_too_where_the_build_fails() {
 }
 
 #[test]
-fn what_was_kept_and_is_gone_is_reported() {
+fn missing_kept_content_is_reported() {
     let (project, folder) = repaired();
     std::fs::remove_dir_all(project.path(&format!("logs/{folder}/replaced"))).unwrap();
     project

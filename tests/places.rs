@@ -164,7 +164,7 @@ fn the_demo_and_an_agent_stay_where_they_are_started() {
 
 /// Only root can give files away.
 #[test]
-fn what_another_user_has_put_above_is_passed_over() {
+fn directory_of_another_user_above_is_skipped() {
     let project = TestProject::new().file("sub/x", "");
     let config = project.path("agent-config");
     if std::os::unix::fs::chown(&config, Some(12345), None).is_err() {

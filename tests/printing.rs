@@ -42,7 +42,7 @@ fn commands_nobody(text: &str) {
 }
 
 #[test]
-fn what_an_agent_prints_commands_no_ci_runner() {
+fn output_of_an_agent_cannot_command_a_ci_runner() {
     let command = format!(
         "printf '%s\\n' '{}'; cat /no/such",
         COMMANDS.replace('\n', "' '")
@@ -230,7 +230,7 @@ fn diff_for(project: &TestProject, runner: &str) -> Finished {
 
 /// Programs that write to the same terminal or log would otherwise split a line.
 #[test]
-fn what_is_written_to_stderr_is_whole_lines() {
+fn stderr_is_written_in_whole_lines() {
     let project = TestProject::new();
     for (arguments, part) in [
         (&["demo"][..], "   build  build.sh\n"),

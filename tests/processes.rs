@@ -288,7 +288,7 @@ fn a_command_that_is_killed_is_asked_to_end_first() {
 }
 
 #[test]
-fn what_a_command_leaves_running_ends_with_it() {
+fn leftover_processes_end_with_their_command() {
     let place = Place::new();
     let mut life = place.life_line();
     let mut processes = place.processes();

@@ -180,7 +180,7 @@ fn a_project_must_be_clean_where_that_is_asked_for() {
 }
 
 #[test]
-fn what_is_staged_is_not_clean() {
+fn staged_changes_are_not_clean() {
     let refused = |project: &TestProject, says: &[&str]| {
         project.run(&["--require-clean"]).exits(3).says(says);
     };
@@ -227,7 +227,7 @@ fn only_what_is_staged_below_the_project_counts() {
 }
 
 #[test]
-fn what_a_baseline_build_leaves_is_no_change_of_the_users() {
+fn files_left_by_a_baseline_build_do_not_count_as_user_changes() {
     let server = ModelServer::gemini(&[EDIT]);
     let project = TestProject::new().with(&server).build("touch made");
     let project = committed(project);
@@ -339,7 +339,7 @@ fn a_dry_run_builds_nothing_though_the_project_wants_a_baseline() {
 }
 
 #[test]
-fn what_an_earlier_run_has_left_may_be_resumed_though_the_tree_is_to_be_clean() {
+fn failed_run_can_be_resumed_under_require_clean() {
     let server = ModelServer::gemini(&[EDIT; 2]);
     let project = gated(&json!({"require_clean": true})).build("exit 1");
     let project = committed(project).with(&server);

@@ -37,7 +37,7 @@ fn is_proven(run: &Finished, code: i64) {
 }
 
 #[test]
-fn what_a_developer_has_done_is_built_in_the_end() {
+fn dev_work_is_built_at_the_end() {
     for (build, code) in [("echo building", 0), (FAILS, 1)] {
         let replies = [write("new.txt", "new\n"), done(), PASS.to_owned()];
         let (mut agent, _server) = AgentProject::scripted(&replies);
@@ -50,7 +50,7 @@ fn what_a_developer_has_done_is_built_in_the_end() {
 }
 
 #[test]
-fn what_an_agent_makes_of_the_tests_is_judged() {
+fn test_changes_by_an_agent_are_judged() {
     let test = "def test_it():\n    assert True\n";
     let replies = [write("tests/test_new.py", test), done(), PASS.to_owned()];
     let (mut agent, _server) = AgentProject::scripted(&replies);
@@ -64,7 +64,7 @@ fn what_an_agent_makes_of_the_tests_is_judged() {
 }
 
 #[test]
-fn what_commands_of_an_agent_make_of_the_tests_is_judged_or_left_open() {
+fn test_changes_by_an_agents_commands_are_judged_or_left_open() {
     let test = "tests/test_it.py";
     let weaken = format!("sed -i s/2/1/ {test}; echo more > more.txt");
     let replies = [

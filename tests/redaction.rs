@@ -108,7 +108,7 @@ fn a_path_that_holds_the_key_is_censored_in_errors() {
 }
 
 #[test]
-fn what_looks_like_a_credential_is_not_sent() {
+fn possible_credentials_are_not_sent() {
     let token = format!("ghp_{}", "a0".repeat(18));
     let server = ModelServer::gemini(&["Nothing to do."; 2]);
     let project = TestProject::new()

@@ -223,7 +223,7 @@ fn nothing_is_left_behind_in_the_project() {
 }
 
 #[test]
-fn what_changes_throughout_a_file_is_warned_about() {
+fn changes_of_line_endings_and_encoding_are_warned_about() {
     let server =
         ModelServer::gemini(&["^^^crlf\na\nb\n^^^end\n^^^bin\ntext\n^^^end\n^^^open\nx\n^^^end\n"]);
     let project = TestProject::new()

@@ -247,7 +247,7 @@ fn the_models_are_the_recorded_ones_unless_another_is_named() {
 }
 
 #[test]
-fn what_cannot_be_resumed_says_why() {
+fn run_that_cannot_be_resumed_is_an_error_with_a_reason() {
     let server = ModelServer::gemini(&[EDIT[5], "A report."]);
     let project = project(&server);
     let done = project.run(&[]).exits(0);
@@ -267,7 +267,7 @@ fn what_cannot_be_resumed_says_why() {
 }
 
 #[test]
-fn what_a_resumed_run_took_back_is_applied_again_for_nothing() {
+fn edits_reverted_by_a_resumed_run_are_reapplied_without_a_call() {
     for undo in [false, true] {
         let server = ModelServer::gemini(&[
             EDIT[0],

@@ -171,8 +171,8 @@ fn as_user(test: &str) {
 }
 
 #[test]
-fn what_is_written_in_a_tree_leaves_the_project_as_it_is() {
-    as_user("scratch::what_is_written_in_a_tree_leaves_the_project_as_it_is");
+fn writes_in_a_tree_leave_the_project_unchanged() {
+    as_user("scratch::writes_in_a_tree_leave_the_project_unchanged");
     for place in [Place::new(), Place::within(Path::new("/dev/shm"))] {
         place.build("echo; pwd; cat c/three.txt; rm -r a; mkdir a; echo new > a/new; chmod 700 c/three.txt; ln -s x link");
         let before = place.state();
@@ -251,8 +251,8 @@ fn a_fork_begins_as_its_tree_is_and_leaves_it_so() {
 }
 
 #[test]
-fn what_somebody_does_to_the_project_is_no_change_of_a_tree() {
-    as_user("scratch::what_somebody_does_to_the_project_is_no_change_of_a_tree");
+fn changes_to_the_project_are_not_changes_of_a_tree() {
+    as_user("scratch::changes_to_the_project_are_not_changes_of_a_tree");
     let place = Place::new();
     place.build("test ! -e a/later.txt");
     for tree in place.trees() {
@@ -285,8 +285,8 @@ fn links_to_directories_are_links() {
 }
 
 #[test]
-fn what_is_brought_over_takes_the_place_of_one_file_alone() {
-    as_user("scratch::what_is_brought_over_takes_the_place_of_one_file_alone");
+fn applied_file_replaces_nothing_but_a_file() {
+    as_user("scratch::applied_file_replaces_nothing_but_a_file");
     let place = Place::new();
     place.build("echo changed > c/three.txt; ln -s x c/link; mkfifo c/pipe; mkdir -p c/full; echo x > c/full/x; echo x > c/zero.txt");
     for tree in place.trees() {
@@ -419,7 +419,7 @@ fn a_second_build_in_a_tree_finds_the_times_that_the_first_has_left() {
 }
 
 #[test]
-fn what_a_killed_program_has_left_is_removed() {
+fn leftovers_of_a_killed_program_are_removed() {
     let place = Place::new();
     let left = place.base().join("code-commit-scratch.abc/work/work");
     fs::create_dir_all(&left).unwrap();

@@ -163,7 +163,7 @@ fn ignored_files_that_somebody_changes_meanwhile_are_left_alone() {
 }
 
 #[test]
-fn what_somebody_changes_while_the_tree_is_made_is_left_alone() {
+fn concurrent_changes_during_the_copy_are_left_alone() {
     let cache = tempfile::tempdir().unwrap();
     let server = ModelServer::gemini(&[TWO]);
     let project = TestProject::new()
@@ -199,7 +199,7 @@ fn an_ignored_file_that_cannot_be_brought_over_holds_up_no_other() {
 }
 
 #[test]
-fn what_somebody_changes_meanwhile_is_reported_also_where_the_build_fails() {
+fn concurrent_changes_are_reported_even_if_the_build_fails() {
     let server = ModelServer::gemini(&[TWO; 4]);
     let project = TestProject::new().with(&server).file("src/a.rs", "mine\n");
     let theirs = itself(&project, true);
@@ -238,7 +238,7 @@ fn unreadable() -> String {
 }
 
 #[test]
-fn what_somebody_changes_meanwhile_is_not_overwritten() {
+fn concurrent_changes_are_not_overwritten() {
     for (edited, code) in [("src/a.rs", 6), ("src/b.rs", 0)] {
         let server = ModelServer::gemini(&[TWO]);
         let project = TestProject::new().with(&server).file("src/a.rs", "mine\n");
@@ -280,7 +280,7 @@ fn what_somebody_changes_meanwhile_is_not_overwritten() {
 }
 
 #[test]
-fn what_somebody_changes_while_the_model_is_at_work_is_kept_next_to_the_runs_version() {
+fn concurrent_changes_are_kept_next_to_the_runs_version() {
     for flags in [&["--scratch"][..], &["--scratch", "--attempts", "2"]] {
         let project = TestProject::new().file("src/a.rs", "mine\n");
         let path = project.path("src/a.rs");
@@ -536,7 +536,7 @@ fn an_agents_request_is_brought_over_at_its_end_and_undone_as_one() {
 }
 
 #[test]
-fn what_may_not_be_applied_of_an_agents_request_holds_up_nothing_else() {
+fn paths_that_may_not_be_applied_do_not_hold_up_the_rest() {
     let command = "git init -q .; mkdir -p sub/.git; echo x > sub/.git/config; echo made > sub/made.txt; \
         truncate -s 65M large.txt; echo x > aux.txt; echo x > 'a|b'; echo x > Name; echo x > name; \
         for n in 1 2 3 4 5 6; do printf '\\377' > binary$n; done; echo made > made.txt";
@@ -695,7 +695,7 @@ fn a_file_that_a_command_has_only_touched_was_not_changed_by_the_user() {
 }
 
 #[test]
-fn what_a_refused_request_had_done_in_a_scratch_tree_is_told_as_discarded() {
+fn effects_of_a_refused_request_in_a_scratch_tree_are_reported_as_discarded() {
     let (chat, server) = ChatProject::scripted([
         call("write_file", json!({"path": "n.txt", "content": "1\n"})),
         say("I will not say tha").stop("refusal"),

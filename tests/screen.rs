@@ -149,7 +149,7 @@ fn on_a_terminal_sentences_are_broken_at_words_and_reasons_are_whole() {
 }
 
 #[test]
-fn what_the_model_says_around_its_edits_is_shown_and_kept_in_the_story() {
+fn prose_around_edits_is_shown_and_kept_in_the_story() {
     let after: String = (1..=20).map(|n| format!("line {n}\n")).collect();
     let reply = format!("I rename \u{1b}[2Jit.\n\n{EDIT}\n\n{after}");
     let server = ModelServer::gemini(&[&reply]);

@@ -105,7 +105,7 @@ fn an_attempt_afresh_may_pass() {
 }
 
 #[test]
-fn what_was_there_before_is_brought_back_first() {
+fn original_files_are_restored_first() {
     let server = ModelServer::gemini(&[
         &reply("a"),
         "^^^old.txt\nnew\n^^^end\n^^^a.txt\nbad b\nbad c\n^^^end\n",

@@ -120,7 +120,7 @@ fn passwords_in_urls_and_the_lines_of_keys_are_secret_too() {
 }
 
 #[test]
-fn what_holds_a_key_is_never_passed() {
+fn variable_with_a_key_is_never_passed() {
     let server = ModelServer::gemini(&[NOTHING]);
     let project = TestProject::new()
         .with(&server)

@@ -116,7 +116,7 @@ fn a_prompt_that_cannot_fit_is_not_sent_and_its_parts_are_reported() {
 }
 
 #[test]
-fn what_cannot_fit_is_reported_with_its_directories_and_what_one_of_them_would_take() {
+fn oversized_code_base_is_reported_with_the_sizes_of_its_directories() {
     let code = "let x = 1;\n".repeat(1000);
     let paths = ["src/api/a.rs", "src/api/b.rs", "src/ui/c.rs", "d.rs"];
     let rollup: String = paths

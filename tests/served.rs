@@ -101,7 +101,7 @@ fn the_cost_of_a_model_without_a_price_is_unknown() {
 }
 
 #[test]
-fn where_the_model_is_required_another_ones_reply_is_none() {
+fn reply_of_another_model_is_rejected_when_the_model_is_required() {
     let (run, project) = answered(vec![by("gemini-3.8-flash", WRITE)], &["--require-model"]);
     let run = run
         .exits(4)
@@ -240,7 +240,7 @@ fn a_successor_is_added_without_a_new_build() {
 }
 
 #[test]
-fn what_is_in_the_table_stays_and_nothing_is_added_twice() {
+fn adding_a_model_keeps_the_table_and_adds_nothing_twice() {
     let project = TestProject::new().file(
         "agent-config/models.json",
         "{\"selectionRules\": {\"default\":   \"gpt-5\"}}\n",
@@ -302,7 +302,7 @@ fn a_fallback_is_asked_where_the_model_is_overloaded() {
 }
 
 #[test]
-fn what_a_fallback_has_made_it_repairs() {
+fn fallback_model_repairs_its_own_change() {
     let repair = || Answer::json(&openai("^^^b\n\n^^^end\n"));
     let answers = vec![overloaded(), repair(), repair(), repair(), repair()];
     let server = ModelServer::start(answers);

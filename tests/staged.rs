@@ -128,7 +128,7 @@ fn a_hook_of_git_sees_the_commit_that_is_being_made() {
 }
 
 #[test]
-fn what_cannot_be_read_is_refused_and_nothing_is_sent() {
+fn unreadable_staged_content_is_refused_before_sending() {
     let server = ModelServer::start([]);
     let project = TestProject::new().with(&server);
     let arguments = ["--cc", "--staged"];

@@ -191,7 +191,7 @@ fn a_server_that_does_not_stream_is_understood_all_the_same() {
 }
 
 #[test]
-fn who_reads_events_hears_how_much_has_come() {
+fn event_stream_reports_the_progress_of_a_reply() {
     let mut events = openai_events();
     for _ in 0..20 {
         let more = json!({"id": "c1", "choices": [{"index": 0, "delta": {"content": "word ".repeat(100) + "\n"}, "finish_reason": null}]});
@@ -216,7 +216,7 @@ fn who_reads_events_hears_how_much_has_come() {
 }
 
 #[test]
-fn what_servers_add_to_their_streams_does_no_harm() {
+fn unknown_stream_fields_are_ignored() {
     let mut events = openai_events();
     // Both names for thoughts, a numeric ID, and a null index.
     events[1]["choices"][0]["delta"]["reasoning"] = json!({"text": "hm"});

@@ -111,7 +111,7 @@ fn the_command_line_goes_before_the_entry() {
 }
 
 #[test]
-fn where_flex_has_no_room_standard_is_asked_at_once_and_for_the_rest_of_the_run() {
+fn standard_tier_is_used_for_the_rest_of_the_run_when_flex_is_full() {
     for (model, status, answers) in [
         (
             "gpt-5",

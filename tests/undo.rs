@@ -193,7 +193,7 @@ fn a_record_grants_no_rights_that_no_file_has() {
 }
 
 #[test]
-fn what_a_record_says_of_files_elsewhere_is_not_shown() {
+fn forged_paths_in_a_record_are_not_shown() {
     let (project, _server) = after_a_run("echo built", &[REPLY]);
     let run = project.run(&[]).exits(0);
     let log = format!("logs/{}/changes.json", run.folder);
@@ -237,7 +237,7 @@ fn by_default_the_last_edits_of_a_failing_run_stay() {
 }
 
 #[test]
-fn what_is_replaced_and_holds_a_key_is_kept_next_to_the_keys() {
+fn replaced_file_with_a_key_is_kept_beside_the_keys() {
     let server = ModelServer::gemini(&["^^^src/main.rs\nfn main() {}\n^^^end\n"]);
     let old = format!("const KEY: &str = \"{GEMINI_KEY}\";\n");
     let project = TestProject::new()
@@ -262,7 +262,7 @@ fn what_is_replaced_and_holds_a_key_is_kept_next_to_the_keys() {
 }
 
 #[test]
-fn what_a_killed_run_has_not_moved_into_its_place_is_removed() {
+fn staged_files_of_a_killed_run_are_removed() {
     let (killed, done) = (
         "logs/2026-01-01-00-00-00-dev",
         "logs/2026-01-02-00-00-00-dev",

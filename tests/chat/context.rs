@@ -246,7 +246,7 @@ fn a_proposal_for_the_instructions_is_shown_before_it_is_written() {
 }
 
 #[test]
-fn what_a_refusal_has_taken_out_is_reported_again() {
+fn mode_removed_with_a_refused_request_is_reported_again() {
     let (chat, server) =
         ChatProject::scripted([say("I will not say tha").stop("refusal"), say("Very well.")]);
     let Some(mut screen) = opened(&chat) else {
@@ -260,7 +260,7 @@ fn what_a_refusal_has_taken_out_is_reported_again() {
 }
 
 #[test]
-fn what_the_user_saves_while_they_are_asked_is_reported() {
+fn files_saved_during_a_question_are_reported() {
     let (chat, server) = ChatProject::scripted([
         call("read_file", json!({"path": "notes.txt"})),
         call("execute_command", json!({"command": "echo x > other.txt"})),
@@ -279,7 +279,7 @@ fn what_the_user_saves_while_they_are_asked_is_reported() {
 }
 
 #[test]
-fn what_the_user_changes_between_two_processes_is_reported() {
+fn files_changed_between_two_processes_are_reported() {
     let (chat, server) = ChatProject::scripted([
         call("read_file", json!({"path": "notes.txt"}))
             .call("write_file", json!({"path": "own.txt", "content": "1\n"})),
@@ -345,7 +345,7 @@ fn the_instructions_of_a_session_that_continues_are_the_newest() {
 }
 
 #[test]
-fn how_full_the_context_is_outlives_the_process() {
+fn context_size_survives_a_restart() {
     let (chat, _server) = ChatProject::scripted([say("Done.")]);
     chat.ask("go").exits(0);
     // The count includes the system prompt and the tools, which an estimate of the conversation does not.

@@ -239,7 +239,7 @@ fn broken_settings_are_reported_with_their_place_and_nothing_is_sent() {
 }
 
 #[test]
-fn what_the_server_cannot_do_now_is_tried_again_and_shown_once() {
+fn transient_errors_are_retried_and_shown_once() {
     let (chat, server) = ChatProject::scripted([
         status(529),
         say("Half an ans").fails("overloaded_error"),
@@ -260,7 +260,7 @@ fn what_the_server_cannot_do_now_is_tried_again_and_shown_once() {
 }
 
 #[test]
-fn what_no_retry_mends_is_reported_at_once_in_the_vendors_words() {
+fn permanent_errors_are_reported_at_once_in_the_vendors_words() {
     for (reply, parts) in [
         (
             error(400, "invalid_request_error", "Your credit is too low."),
@@ -328,7 +328,7 @@ fn a_request_that_the_vendor_does_not_take_is_not_sent_again() {
 }
 
 #[test]
-fn what_a_request_had_done_that_was_refused_is_reported() {
+fn effects_of_a_refused_request_are_reported() {
     let (chat, server) = ChatProject::scripted([
         nothing()
             .call("write_file", json!({"path": "n.txt", "content": "1\n"}))

@@ -164,7 +164,7 @@ fn a_request_that_breaks_one_rule_is_refused_with_its_reason() {
 }
 
 #[test]
-fn what_keeps_all_rules_is_taken_and_its_cache_is_read() {
+fn valid_request_is_accepted_and_its_cache_read() {
     let server = Anthropic::start([
         thinking("hm")
             .say("Let me look.")

@@ -75,7 +75,7 @@ fn a_command_behind_the_last_request_does_not_change_the_exit_code() {
 }
 
 #[test]
-fn what_is_asked_is_answered_by_a_line() {
+fn questions_are_answered_by_a_line() {
     let (chat, server) = ChatProject::scripted([
         writes("a.txt"),
         writes("b.txt"),

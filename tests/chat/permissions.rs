@@ -205,7 +205,7 @@ fn planning_executes_nothing_and_keeps_the_tools_described() {
 }
 
 #[test]
-fn what_is_the_programs_own_is_closed_in_every_mode() {
+fn own_files_are_closed_in_every_mode() {
     let server = Anthropic::start([
         calls(&[
             (

@@ -111,7 +111,7 @@ fn the_first_frame_is_there_before_a_terminal_could_have_answered() {
 }
 
 #[test]
-fn what_the_path_policy_refuses_is_not_asked_about() {
+fn paths_refused_by_the_policy_are_not_asked_about() {
     let hooks = json!({"path": ".git/hooks/pre-commit", "content": "x"});
     let models = json!({"path": "agent-config/models.json", "content": "{}"});
     let Some((mut screen, _chat, server)) = scripted([
@@ -253,7 +253,7 @@ fn no_can_say_what_instead() {
 }
 
 #[test]
-fn whatever_ends_it_the_terminal_is_as_it_was() {
+fn terminal_is_restored_after_a_signal() {
     for (signal, code) in [("TERM", 143), ("HUP", 129)] {
         let (reply, gate) = silence();
         let Some((mut screen, _chat, _server)) = scripted([reply]) else {
@@ -316,7 +316,7 @@ fn a_signal_ends_it_also_where_nothing_is_done_or_an_editor_has_the_terminal() {
 }
 
 #[test]
-fn what_the_shell_has_set_meanwhile_is_set_again() {
+fn terminal_modes_are_set_again_after_a_stop() {
     let Some((mut screen, _chat, _server)) = scripted([]) else {
         return;
     };
@@ -385,7 +385,7 @@ fn lines_are_begun_and_brought_back() {
 }
 
 #[test]
-fn what_is_sent_while_the_agent_works_waits_and_can_be_reverted() {
+fn input_queued_while_the_agent_works_can_be_taken_back() {
     let (reply, gate) = say("Slow.").hold_at_the_end();
     let Some((mut screen, _chat, server)) = scripted([reply, say("Second.")]) else {
         return;
@@ -495,7 +495,7 @@ fn the_first_screen_says_where_it_is_and_what_was_read() {
 }
 
 #[test]
-fn who_signs_in_again_is_told_what_that_ends_and_so_is_the_model() {
+fn signing_in_again_tells_user_and_model_what_it_ends() {
     let (chat, server) = ChatProject::scripted([
         call(
             "execute_command",
@@ -593,7 +593,7 @@ fn no_sequence_of_a_model_or_a_file_reaches_the_terminal() {
 }
 
 #[test]
-fn whoever_wants_no_colours_gets_none() {
+fn no_color_disables_colours() {
     let (chat, _server) = ChatProject::scripted([say("# Title\n\n`code` and **bold**")]);
     let mut command = chat.command(&[]);
     command.env("NO_COLOR", "1");

@@ -275,7 +275,7 @@ fn an_old_conversation_is_cut_to_fit_and_its_pairs_stay_whole() {
 }
 
 #[test]
-fn what_a_killed_process_left_behind_is_removed_and_no_session_is() {
+fn leftovers_of_a_killed_process_are_removed_but_no_session() {
     let (chat, _server) = ChatProject::scripted([say("ok"), say("again")]);
     chat.ask("hi").exits(0);
     let session = chat.sessions().pop().unwrap();

@@ -161,7 +161,7 @@ fn no_letter_stays_on_the_screen_whatever_width_the_terminal_gives_it() {
 }
 
 #[test]
-fn what_is_long_is_read_in_the_pager_and_does_not_fill_the_shells_screen() {
+fn long_replies_open_in_the_pager_and_leave_the_shells_screen_alone() {
     let reply: String = (1..=3000).map(|nth| format!("- item {nth}\n")).collect();
     let (chat, _server) = ChatProject::scripted([say("Short."), say(&reply)]);
     let mut command = chat.command(&[]);
@@ -198,7 +198,7 @@ fn what_is_long_is_read_in_the_pager_and_does_not_fill_the_shells_screen() {
 }
 
 #[test]
-fn what_is_pressed_in_an_editor_is_the_editors_own() {
+fn keys_pressed_in_an_editor_do_not_reach_the_program() {
     const CTRL_BACKSLASH: &str = "\u{1c}";
     let (reply, gate) = say("Done.").hold_at_the_end();
     let (chat, _server) = ChatProject::scripted([reply]);
@@ -310,7 +310,7 @@ const KEYS: [&str; 28] = [
 ];
 
 #[test]
-fn whatever_keys_are_pressed_the_program_lives_and_gives_the_terminal_back() {
+fn program_survives_any_keys_and_restores_the_terminal() {
     let (chat, server) = ChatProject::scripted([]);
     // Only the screen is tested: requests lack a key, and no command runs.
     server.takes_faults();

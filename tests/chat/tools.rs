@@ -277,7 +277,7 @@ fn all_calls_of_a_reply_are_carried_out_in_their_order() {
 }
 
 #[test]
-fn what_a_request_has_changed_is_reverted() {
+fn changes_of_a_request_are_reverted() {
     let (chat, _server) = ChatProject::scripted([
         nothing()
             .call(

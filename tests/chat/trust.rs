@@ -50,7 +50,7 @@ fn clone(script: &[Reply]) -> (ChatProject, Anthropic) {
 }
 
 #[test]
-fn what_a_clone_allows_counts_as_asked_about_and_a_line_says_so() {
+fn permissions_granted_by_a_clone_only_ask_and_a_notice_says_so() {
     let (chat, server) = clone(&[
         calls(&[
             command("sh setup.sh"),
@@ -78,7 +78,7 @@ fn what_a_clone_allows_counts_as_asked_about_and_a_line_says_so() {
 }
 
 #[test]
-fn what_is_trusted_counts_until_a_byte_of_it_changes() {
+fn trusted_permissions_apply_until_a_byte_changes() {
     let asks = || [calls(&[command("sh setup.sh")]), say("ok")];
     let (chat, server) = clone(&asks());
     let chat = chat.with_file(PERMISSIONS, ALL_ALWAYS);
@@ -108,7 +108,7 @@ fn what_is_trusted_counts_until_a_byte_of_it_changes() {
 }
 
 #[test]
-fn what_a_clone_forbids_holds_untrusted() {
+fn prohibitions_of_an_untrusted_clone_apply() {
     let never = r#"{"version": 1, "permissions": [{"tool": "read_file", "action": "never"}],
         "commands": [{"prefix": "touch", "action": "never"}]}"#;
     let (chat, server) = ChatProject::scripted([

@@ -119,7 +119,7 @@ fn a_session_does_not_wait_for_a_project_that_another_run_holds() {
 }
 
 #[test]
-fn what_was_written_before_the_model_failed_stays_and_is_in_the_record() {
+fn files_written_before_a_model_failure_stay_and_are_recorded() {
     let server = server(&[write("a.txt", "a\n")]);
     let agent = AgentProject::new(&server);
     let run = agent.work("go").exits(4);
@@ -150,7 +150,7 @@ fn a_reply_that_is_empty_or_cut_short_is_asked_for_again() {
 }
 
 #[test]
-fn what_a_run_may_cost_ends_it_by_its_own_name() {
+fn exceeded_budget_has_its_own_exit_name() {
     let (agent, server) = AgentProject::scripted(&vec![reply("LIST_DIRECTORY", "\".\""); 50]);
     let agent = AgentProject {
         project: agent.project.with(&server),

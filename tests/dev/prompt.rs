@@ -15,7 +15,7 @@ fn writes() -> [String; 3] {
 }
 
 #[test]
-fn what_a_request_has_changed_is_shown_and_reverted_and_the_agent_is_told() {
+fn undo_shows_and_reverts_a_request_and_informs_the_agent() {
     let (agent, server) =
         AgentProject::scripted(&[&writes()[..], &[done(), PASS.to_owned()]].concat());
     let agent = agent.with_file("a.txt", "old\n");
@@ -229,7 +229,7 @@ fn a_key_that_is_typed_is_not_kept() {
 }
 
 #[test]
-fn what_is_a_command_is_not_a_request() {
+fn slash_commands_are_not_accepted_as_requests() {
     let (agent, server) = AgentProject::scripted(&[done(), PASS.to_owned()]);
     for (request, told) in [
         (

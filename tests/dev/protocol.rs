@@ -144,7 +144,7 @@ fn fences_in_a_file_are_a_part_of_it_between_longer_ones() {
 }
 
 #[test]
-fn what_is_wrong_with_a_reply_goes_back_with_its_line_and_is_forgotten_later() {
+fn malformed_replies_are_returned_with_a_line_and_later_forgotten() {
     let (agent, server) = AgentProject::scripted(&[
         "I will just chat.".to_owned(),
         reply("DELETE_EVERYTHING", "now"),

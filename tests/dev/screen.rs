@@ -128,7 +128,7 @@ fn commands_are_completed_and_an_unknown_one_is_not_sent() {
 }
 
 #[test]
-fn what_was_typed_is_there_in_the_next_session_and_tab_completes_paths() {
+fn history_survives_the_session_and_tab_completes_paths() {
     let (agent, server) =
         AgentProject::scripted(&[done(), PASS.to_owned(), done(), PASS.to_owned()]);
     let agent = agent

@@ -296,7 +296,7 @@ fn a_conversation_that_grows_too_long_is_compressed() {
 }
 
 #[test]
-fn what_was_thought_of_a_summary_is_not_kept() {
+fn thoughts_in_a_summary_are_dropped() {
     let long = "word ".repeat(4000);
     let (agent, server) = AgentProject::scripted(&[
         reply("READ_FILE", "\"long.txt\""),

@@ -119,7 +119,7 @@ fn a_spinner_counts_tokens_and_says_what_a_key_does() {
 }
 
 #[test]
-fn whoever_wants_no_colors_gets_plain_text() {
+fn no_color_disables_colors() {
     let colors = regex::Regex::new("\u{1b}\\[[\\d;]*m|[⠁-⣿]").unwrap();
     for variable in [("NO_COLOR", "1"), ("TERM", "dumb")] {
         let (agent, _server) = agent();
@@ -306,7 +306,7 @@ fn a_new_session_does_not_change_the_exit_code() {
 }
 
 #[test]
-fn what_is_typed_ahead_is_kept_for_the_prompt_and_answers_no_question() {
+fn typeahead_goes_to_the_prompt_and_answers_no_question() {
     let (agent, server) = AgentProject::scripted(&[
         done(),
         PASS.to_owned(),

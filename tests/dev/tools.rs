@@ -172,7 +172,7 @@ fn the_user_may_let_an_agent_shrink_a_file() {
 }
 
 #[test]
-fn what_a_command_could_change_unseen_is_written_with_a_warning_and_can_be_undone() {
+fn agent_writes_protected_files_with_a_warning_and_undo_restores_them() {
     let replace = "\"build.sh\"\n\n```find\necho one\n```\n\n```replace\necho two\n```";
     let steps = [
         write("build.sh", "#!/bin/sh\necho one\n"),
@@ -214,7 +214,7 @@ fn what_a_command_could_change_unseen_is_written_with_a_warning_and_can_be_undon
 }
 
 #[test]
-fn what_only_an_agent_may_change_is_not_undone_for_a_run_that_was_none() {
+fn forged_record_cannot_undo_files_reserved_for_agents() {
     let (agent, _server) = script(&[write("src/main.rs", "x\n")]);
     let run = agent.work("go").exits(0);
     let log = format!("logs/{}/changes.json", run.folder);
@@ -251,7 +251,7 @@ fn outside_is_reached_where_that_is_allowed() {
 }
 
 #[test]
-fn what_may_hold_credentials_is_neither_read_nor_replaced() {
+fn credential_files_are_neither_read_nor_replaced() {
     let steps = [
         reply("READ_FILE", "\".env\""),
         write(".env", "A=2\n"),
@@ -360,7 +360,7 @@ fn a_question_is_for_interactive_sessions() {
 }
 
 #[test]
-fn what_a_command_makes_of_files_and_folders_does_not_end_the_run() {
+fn odd_files_left_by_a_command_do_not_end_the_run() {
     let steps = [
         write("a.txt", "a\n"),
         reply("COMMAND", "rm a.txt; mkfifo a.txt"),

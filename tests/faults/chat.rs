@@ -76,7 +76,7 @@ fn killed_between_any_two_writes_a_session_is_whole_and_resumed() {
 }
 
 #[test]
-fn where_the_disk_is_full_a_session_is_whole_and_resumed() {
+fn session_survives_a_full_disk_and_is_resumed() {
     if can_trace() {
         for (calls, apart) in [("fsync", 1), ("write", 4)] {
             let tried = sweep(calls, "error=ENOSPC", apart, &[0, 1, 3, 4, 6]);

@@ -266,7 +266,7 @@ fn killed_at_any_call_a_run_in_a_scratch_tree_leaves_the_old_tree_or_the_new_one
 
 /// If the files can be neither installed nor restored, they are left to `recover`, and the tree is left to the user.
 #[test]
-fn where_a_scratch_tree_cannot_be_applied_nor_reverted_it_is_kept() {
+fn scratch_tree_is_kept_when_it_can_be_neither_applied_nor_reverted() {
     if !can_trace() {
         return;
     }
@@ -368,17 +368,17 @@ fn sweep_errors(error: &str) {
 }
 
 #[test]
-fn where_the_disk_is_full_at_any_call_the_exit_code_shows_the_tree() {
+fn exit_code_shows_the_tree_when_any_call_finds_a_full_disk() {
     sweep_errors("ENOSPC");
 }
 
 #[test]
-fn where_the_disk_fails_at_any_call_the_exit_code_shows_the_tree() {
+fn exit_code_shows_the_tree_when_any_call_fails() {
     sweep_errors("EIO");
 }
 
 #[test]
-fn where_the_disk_fails_with_a_second_reply_the_exit_code_shows_the_tree() {
+fn exit_code_shows_the_tree_when_a_call_of_the_second_reply_fails() {
     if !can_trace() {
         return;
     }

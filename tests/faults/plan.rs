@@ -109,7 +109,7 @@ fn killed_between_any_two_writes_a_plan_is_whole_and_resumed() {
 }
 
 #[test]
-fn where_the_disk_is_full_a_plan_is_whole_and_resumed() {
+fn plan_survives_a_full_disk_and_is_resumed() {
     if can_trace() {
         for calls in ["fsync", "write"] {
             // A failed write to the terminal, the chat log or the page ends nothing.

@@ -11,7 +11,7 @@ use crate::signals::kill;
 use crate::support::{Answer, ModelServer, bubblewrap_works};
 
 #[test]
-fn what_no_task_has_left_in_the_place_of_its_folder_is_not_touched() {
+fn foreign_files_in_place_of_a_tasks_folder_are_not_touched() {
     let server = ModelServer::gemini(&[]);
     let fleet = Fleet::new(&server);
     fs::create_dir(fleet.path("precious")).unwrap();

@@ -321,7 +321,7 @@ fn another_program_is_refused_whatever_is_known_of_its_file() {
 }
 
 #[test]
-fn what_has_changed_since_the_first_start_is_refused_but_a_moved_branch() {
+fn restart_refuses_changed_inputs_except_a_moved_branch() {
     let server = ModelServer::gemini(&[super::GOOD, super::GOOD]);
     let fleet = Fleet::new(&server);
     let begun = git(&fleet.path("web"), &["rev-parse", "HEAD"]);

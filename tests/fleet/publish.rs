@@ -36,7 +36,7 @@ fn branches(fleet: &Fleet, repository: &str) -> String {
 }
 
 #[test]
-fn what_has_passed_becomes_a_branch_of_its_repository() {
+fn passing_change_becomes_a_branch_of_its_repository() {
     let fleet = campaign();
     let told = publish(&fleet, "it's/42").exits(0);
     assert_eq!(branches(&fleet, "repo-c"), "main\n");

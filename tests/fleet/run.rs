@@ -118,7 +118,7 @@ fn the_first_tasks_decide_whether_the_others_begin() {
 }
 
 #[test]
-fn what_cannot_be_paid_whole_does_not_begin() {
+fn task_does_not_start_unless_its_budget_is_covered() {
     let server = ModelServer::gemini(&[GOOD; 10]);
     let fleet = Fleet::new(&server);
     let task = |id: usize| with(change(&format!("t{id}")), &json!({"max_cost": 0.2}));

@@ -91,7 +91,7 @@ fn a_task_ends_as_its_run_did_and_so_does_a_second_start() {
 }
 
 #[test]
-fn what_may_pass_is_tried_again_with_the_replies_that_are_paid_for() {
+fn retried_task_reuses_the_replies_already_paid_for() {
     let error = || Answer::error(400, &json!({"error": {"message": "no"}}));
     let answer = |text: &str| Answer::json(&gemini(text));
     let server = ModelServer::start([answer(BAD), error(), answer(BAD), error(), answer(GOOD)]);
@@ -309,7 +309,7 @@ fn a_link_in_place_of_a_directory_that_a_run_writes_to_is_refused() {
 }
 
 #[test]
-fn what_a_repository_tracks_where_a_run_writes_is_no_part_of_the_change() {
+fn tracked_files_where_a_run_writes_are_not_part_of_the_change() {
     let fleet = Fleet::new(&ModelServer::gemini(&[GOOD]));
     let web = fleet.path("web");
     fs::create_dir(web.join("agent-config")).unwrap();

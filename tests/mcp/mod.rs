@@ -26,7 +26,7 @@ fn interrupt(project: &TestProject, child: Child) -> Finished {
 }
 
 #[test]
-fn what_cannot_be_asked_is_a_wrong_command_line() {
+fn invalid_server_is_a_usage_error() {
     let project = TestProject::new();
     for (arguments, said) in [
         (

@@ -75,7 +75,7 @@ fn an_answer_may_come_to_the_post_or_before_its_end() {
 }
 
 #[test]
-fn what_refuses_both_transports_for_its_token_says_so() {
+fn rejected_token_is_reported_when_both_transports_fail() {
     let denied = Reply::status(401, "", "who?");
     let server = McpServer::shaking([Reply::status(405, "", "")], [denied]);
     let run = TestProject::new()

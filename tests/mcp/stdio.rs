@@ -107,7 +107,7 @@ fn a_program_gets_no_secret_unless_it_is_passed() {
 }
 
 #[test]
-fn what_a_program_leaves_in_a_session_of_its_own_ends_with_it() {
+fn daemon_in_its_own_session_ends_with_the_program() {
     let daemon = "(setsid sh -c \"echo \\$\\$ > daemon; exec sleep 600\" </dev/null >/dev/null 2>&1 &); \
         until test -s daemon; do :; done";
     for (answer, is_killed) in [(say("far"), false), ("sleep 600".to_owned(), true)] {

@@ -272,7 +272,7 @@ fn an_answer_that_is_not_a_result_is_reported_in_its_words() {
 }
 
 #[test]
-fn what_changes_nothing_is_tried_again_five_times() {
+fn read_only_requests_are_retried_five_times() {
     let now = "retry-after-ms: 1\r\n";
     let list = json!({"jsonrpc": "2.0", "id": "$ID", "result": {"tools": [
         {"name": "a", "description": "Does a.", "inputSchema": {"properties": {"x": {"type": "string"}}, "required": ["x"]}}],

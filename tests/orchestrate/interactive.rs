@@ -60,7 +60,7 @@ fn every_exchange_is_mirrored_and_the_report_comes_last() {
 }
 
 #[test]
-fn where_it_is_quiet_or_a_program_reads_nothing_is_mirrored() {
+fn nothing_is_mirrored_when_quiet_or_for_programs() {
     let orchestra = OrchestraProject::clean();
     let run = orchestra.typed(&["--quiet"], "").exits(0);
     assert_eq!(report(&run)["status"], "completed");

@@ -112,7 +112,7 @@ fn a_call_that_cannot_be_carried_out_has_an_error_as_its_result() {
 }
 
 #[test]
-fn what_the_model_may_say_otherwise_changes_nothing() {
+fn optional_arguments_cannot_override_project_and_parent_branch() {
     let api = AzureApi::installed();
     let prompt = "word ".repeat(200_000);
     for arguments in [
@@ -213,7 +213,7 @@ fn a_report_may_stand_in_a_fence() {
 }
 
 #[test]
-fn what_the_deployment_refuses_ends_the_work_with_its_words() {
+fn error_of_the_deployment_ends_the_work_in_its_words() {
     let api = AzureApi::installed();
     let soon = |status: u16| {
         let body = json!({"error": {"code": status.to_string(), "message": "not now"}});

@@ -258,7 +258,7 @@ fn it_needs_no_repository_and_no_project_but_a_place_for_its_log() {
 }
 
 #[test]
-fn what_stands_in_the_place_of_the_logs_is_told_before_a_call() {
+fn file_in_place_of_the_logs_is_reported_before_a_call() {
     let orchestra = OrchestraProject::clean();
     orchestra.run(&[]).exits(0);
     let calls = orchestra.azure.requests().len();

@@ -243,7 +243,7 @@ fn an_agent_that_may_have_begun_is_not_started_again() {
 }
 
 #[test]
-fn what_a_tool_says_no_to_is_reported_to_the_model() {
+fn refusal_by_a_tool_is_reported_to_the_model() {
     let error = |id: &Value| json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32000, "message": "no such project"}});
     let refused = Answer::To(Box::new(move |request| {
         Answer::json(&error(&request.json()["id"]))

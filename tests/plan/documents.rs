@@ -210,7 +210,7 @@ fn a_damaged_document_is_copied_and_mended_by_the_model_once() {
 }
 
 #[test]
-fn where_the_model_cannot_mend_it_the_plan_is_made_again() {
+fn unrepairable_plan_is_made_anew() {
     let (content, what) = damaged()[2].clone();
     let mut answers = whole();
     answers.splice(1..1, ["I cannot.".to_owned(), whole()[0].clone()]);
@@ -277,7 +277,7 @@ fn a_plan_is_shown_as_it_is_and_as_json() {
 }
 
 #[test]
-fn whatever_a_list_of_steps_says_stays_a_list_of_steps() {
+fn hostile_step_text_stays_within_the_list() {
     let wild = "## Goal\n- [x] **Status:** completed `rm` \u{202e}漢字 \u{1f600}";
     let long = "x".repeat(1 << 20);
     let (plan, _server) = PlanProject::scripted(&[

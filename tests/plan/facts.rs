@@ -322,7 +322,7 @@ fn a_wrong_path_is_reported_before_any_file_is_made_or_any_server_asked() {
 }
 
 #[test]
-fn what_is_asked_about_is_whole_at_a_narrow_terminal() {
+fn questions_are_shown_whole_on_a_narrow_terminal() {
     let step =
         "Move the old database aside and put a new one in its place, then delete the old one";
     let mut long: Value = serde_json::from_str(&summary("Moved")).unwrap();
@@ -403,7 +403,7 @@ fn a_server_that_is_gone_leaves_the_programs_own_entry() {
 }
 
 #[test]
-fn what_is_wrong_with_the_command_line_is_reported_before_anything_is_asked_or_made() {
+fn usage_errors_are_reported_before_anything_is_asked_or_created() {
     let (plan, server) = PlanProject::scripted(&[""]);
     for arguments in [
         &["-p", ""][..],

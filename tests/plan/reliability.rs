@@ -49,7 +49,7 @@ fn replies_are_counted_and_nothing_of_them_is_done() {
 }
 
 #[test]
-fn what_is_no_number_of_calls_is_a_usage_error() {
+fn invalid_number_of_calls_is_a_usage_error() {
     let (plan, server) = PlanProject::scripted(&["no"]);
     for arguments in [
         &["reliability", "-n", "0"][..],

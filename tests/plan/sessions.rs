@@ -318,7 +318,7 @@ fn the_commands_of_a_talk_are_those_of_all_agents() {
 }
 
 #[test]
-fn what_was_said_in_the_steps_is_replaced_by_a_summary() {
+fn messages_of_steps_are_replaced_by_a_summary() {
     let long = "word ".repeat(2000);
     let made = |path: &str| {
         [

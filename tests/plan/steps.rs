@@ -222,7 +222,7 @@ fn nothing_is_built_where_that_is_not_wanted_or_nothing_was_changed() {
 }
 
 #[test]
-fn what_a_failed_step_has_written_is_reverted_where_that_is_wanted_and_nothing_else() {
+fn only_a_failed_steps_edits_are_reverted_and_only_if_asked() {
     for (reverts, left) in [
         ("keep", ["1\n", "2\n", "new\n"]),
         ("revert", ["1\n", "1\n", ""]),

@@ -100,7 +100,7 @@ fn the_middle_of_a_result_is_left_out_where_all_of_it_does_not_fit() {
 }
 
 #[test]
-fn what_does_not_fit_however_short_is_reported_with_the_window_and_a_larger_model() {
+fn oversized_request_is_reported_with_the_window_and_a_larger_model() {
     // Nothing was sent.
     let (plan, server) = PlanProject::scripted(&["no"]);
     let plan = with_window(plan, 1200);
