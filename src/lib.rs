@@ -214,8 +214,8 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
         crate::commands::summarize(summary, &context, &done);
     }
     let pager = || Pager::of(&environment, place.root());
-    let told = (&output, place.root());
-    crate::commands::tell(cli, told, place.seen_from(done), pager)
+    let output = (&output, place.root());
+    crate::commands::report_outcome(cli, output, place.seen_from(done), pager)
 }
 
 /// Prints an error from before any command as a record on stdout, if these arguments ask for JSON.
@@ -230,7 +230,7 @@ pub fn print_early_error(
     let output = Output::new(options, format, clock, redactor);
     if let Some(error) = message.error {
         let failure = Failure::from(error).recorded("", clock.now());
-        crate::commands::tell_early(&output, &failure);
+        crate::commands::report_early(&output, &failure);
     }
 }
 

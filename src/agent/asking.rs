@@ -132,7 +132,7 @@ impl Agent<'_> {
             tokens_after: compressed.tokens_after,
         });
         self.env.host.compressed(&self.purpose, compressed);
-        self.keep(conversation)
+        self.save(conversation)
     }
 }
 

@@ -38,7 +38,7 @@ pub fn work_until_passed(
         });
         let result = if verdict.passed { "PASS" } else { "FAIL" };
         conversation.say(ended.message(format!("Audit: {result}\n\n{}", verdict.feedback)));
-        worker.keep(conversation)?;
+        worker.save(conversation)?;
         if verdict.passed {
             return Ok(ended.words);
         }

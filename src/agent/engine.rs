@@ -128,7 +128,7 @@ impl Agent<'_> {
             progress: Progress::default(),
         };
         let mut next = self.take_up(request, &mut work)?;
-        self.keep(work.conversation)?;
+        self.save(work.conversation)?;
         loop {
             if let Next::Done(ended) = next {
                 return Ok(ended);
@@ -136,7 +136,7 @@ impl Agent<'_> {
             self.env.host.check()?;
             let stepped = self.step(&mut work);
             // The messages so far are saved even after a failure.
-            self.keep(work.conversation)?;
+            self.save(work.conversation)?;
             next = stepped?;
         }
     }
@@ -151,7 +151,7 @@ impl Agent<'_> {
         }
         if !brief.reminders.is_empty() {
             // If the process is killed during the call, the record of what was sent must remain correct.
-            self.keep(work.conversation)?;
+            self.save(work.conversation)?;
         }
         let reply = match self.ask(&brief, work) {
             // The last try ends with the model's own error.
@@ -255,7 +255,7 @@ impl Agent<'_> {
                 work.conversation.is_unapplied |= self.env.host.is_in_scratch();
             }
             // If the process is killed during the call, the record of the call must not be lost.
-            self.keep(work.conversation)?;
+            self.save(work.conversation)?;
             if let Next::Done(ended) = self.call(call, tools, work)? {
                 self.skip_calls(&calls[at + 1..], NOT_DONE, work.conversation);
                 return Ok(Next::Done(ended));
@@ -452,8 +452,8 @@ impl Agent<'_> {
         Ok(Next::GoOn)
     }
 
-    pub(super) fn keep(&self, conversation: &Conversation) -> Result<(), AgentError> {
-        self.env.host.keep(&self.purpose, conversation)
+    pub(super) fn save(&self, conversation: &Conversation) -> Result<(), AgentError> {
+        self.env.host.save(&self.purpose, conversation)
     }
 
     pub(super) fn report(&self, event: &Event) {

@@ -60,7 +60,7 @@ pub trait Host {
     ///
     /// # Errors
     /// Fails if it cannot be saved.
-    fn keep(&self, _purpose: &Purpose, _conversation: &Conversation) -> Result<(), AgentError> {
+    fn save(&self, _purpose: &Purpose, _conversation: &Conversation) -> Result<(), AgentError> {
         Ok(())
     }
 

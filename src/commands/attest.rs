@@ -112,10 +112,10 @@ pub(crate) enum StatementError {
 
 fn listed(differences: &[String]) -> String {
     let lines = differences.iter().take(NAMED);
-    let told: String = lines.map(|line| format!("\n  {line}")).collect();
+    let listed: String = lines.map(|line| format!("\n  {line}")).collect();
     match differences.len().saturating_sub(NAMED) {
-        0 => told,
-        more => format!("{told}\n  … and {more} more"),
+        0 => listed,
+        more => format!("{listed}\n  … and {more} more"),
     }
 }
 
@@ -145,7 +145,7 @@ pub fn attest(context: &Context<'_>, arguments: &AttestArgs) -> Result<Outcome, 
                 written.push(path.display().to_string());
             }
             let said = format!("done: {folder} is attested in {}", written.join(", "));
-            Outcome::said(said).with_data(json!({"schema": 1, "run": folder, "files": written}))
+            Outcome::new(said).with_data(json!({"schema": 1, "run": folder, "files": written}))
         }
     };
     if !is_known {
@@ -215,7 +215,7 @@ pub fn verify(context: &Context<'_>, arguments: &VerifyArgs) -> Result<Outcome, 
     Ok(Outcome {
         data: Some(data),
         warnings: warnings.map(str::to_owned).collect(),
-        ..Outcome::said(format!("verified: {folder}, {files}, {replies}{by}"))
+        ..Outcome::new(format!("verified: {folder}, {files}, {replies}{by}"))
     })
 }
 

@@ -201,7 +201,7 @@ fn judged<T>(
 ) -> Result<T, Error> {
     if let Some(gate) = &run.record.gate {
         // This attempt was judged before it was taken.
-        verdict::tell(context, gate);
+        verdict::report(context, gate);
     } else if let (Ok(_), Some(how)) = (&result, cli.gate.gate) {
         let is_strict = how == GateMode::Strict;
         verdict::judge(context, cli.build.options(), run, change, is_strict)?;
@@ -331,8 +331,8 @@ impl Commit<'_> {
             let Some(output) = attempts.make(work, ready, search)? else {
                 return Ok(work.replacements.summary(0));
             };
-            let told = (Some(output), work.tree.look_again());
-            (step, failed) = self.next_repair(&ready.models, told, work)?;
+            let built = (Some(output), work.tree.look_again());
+            (step, failed) = self.next_repair(&ready.models, built, work)?;
         }
         let inputs = &ready.inputs;
         // A description of earlier attempts, once a search starts over.
@@ -362,8 +362,8 @@ impl Commit<'_> {
                 run.log_step()?;
                 work.replacements.remember_reply(applied, tree);
                 if applied.output.is_some() {
-                    let told = (applied.output.clone(), Vec::new());
-                    (step, failed) = self.next_repair(&ready.models, told, work)?;
+                    let built = (applied.output.clone(), Vec::new());
+                    (step, failed) = self.next_repair(&ready.models, built, work)?;
                     continue;
                 }
                 run.log.build(&step)?
@@ -396,8 +396,8 @@ impl Commit<'_> {
                 output = search.go_on(work)?;
                 tried = search.search.tried();
             }
-            let told = (output, work.tree.look_again());
-            (step, failed) = self.next_repair(&ready.models, told, work)?;
+            let built = (output, work.tree.look_again());
+            (step, failed) = self.next_repair(&ready.models, built, work)?;
         }
     }
 

@@ -88,8 +88,8 @@ pub fn init(context: &Context<'_>) -> Result<Outcome, Failure> {
         *done = built.ignored;
     }
     let line = |(path, done): &(&str, &str)| format!("{done:>13}  {path}\n");
-    let told = lines.iter().map(line);
-    let text: String = told.chain(built.iter().map(FirstBuild::text)).collect();
+    let listed = lines.iter().map(line);
+    let text: String = listed.chain(built.iter().map(FirstBuild::text)).collect();
     let file = |(path, done): &(&str, &str)| json!({"path": path, "done": done});
     let done: Vec<_> = lines.iter().map(file).collect();
     let next = next_steps(context, made_for.zip(built.as_ref()), &lines);

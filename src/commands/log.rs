@@ -186,7 +186,7 @@ const DISPENSABLE: [&str; 6] = ["seconds", "out", "tokens in", "repairs", "model
 fn list(project: &Project, runs: &[PastRun], when: &str, columns: Option<usize>) -> Outcome {
     let data = json!({"schema": 1, "runs": runs.iter().map(data).collect::<Vec<_>>()});
     if runs.is_empty() {
-        return Outcome::said(format!("no runs in `logs` {when}")).with_data(data);
+        return Outcome::new(format!("no runs in `logs` {when}")).with_data(data);
     }
     let mut rows = vec![HEAD.map(|(name, _)| name.to_owned()).to_vec()];
     rows.extend(runs.iter().map(|run| row(project, run)));

@@ -6,14 +6,14 @@
 //! | `chat`, `dev`, `orchestrate`, `plan` | the agents, one folder each |
 //! | `fleet` | many tasks from a list |
 //! | `agent_run` | the runs that agents work in |
-//! | `workspace`, `keeping`, `answers` | an agent's setup, its session, and the answers to its questions |
+//! | `workspace`, `stored_session`, `answers` | an agent's setup, its session, and the answers to its questions |
 //! | `sessions`, `mcp_server` | the list of sessions, and MCP servers |
 //! | `talk`, `screen` | the conversation with the user, by lines or on the screen |
 //! | `commit`, `consistency`, `sections`, `dry_run`, `query` | a change, a report, an estimate, and the query |
 //! | `init`, `add_model`, `models`, `mcp`, `rollup`, `context`, `demo` | commands for setting up and trying out |
 //! | `log`, `diff`, `undo`, `report`, `attest`, `last` | commands about past runs, and the choice of one |
 //! | `place`, `redaction` | the project that a command works on, and the keys to redact |
-//! | `tell`, `summary`, `output_file` | the outcome, a run's summary, and user-specified output files |
+//! | `reporting`, `summary`, `output_file` | the outcome, a run's summary, and user-specified output files |
 //!
 //! A command decides the order of the work and the meaning of each outcome; the modules below do the work itself.
 
@@ -36,7 +36,6 @@ mod dry_run;
 pub mod error;
 pub(crate) mod fleet;
 mod init;
-mod keeping;
 pub(crate) mod last;
 mod log;
 mod mcp;
@@ -49,22 +48,23 @@ pub(crate) mod plan;
 mod query;
 pub(crate) mod redaction;
 pub(crate) mod report;
+mod reporting;
 mod rollup;
 mod scratch;
 mod screen;
 mod sections;
 mod sessions;
 mod settings;
+mod stored_session;
 mod summary;
 mod talk;
-mod tell;
 mod undo;
 mod workspace;
 
 pub(crate) use dispatch::dispatch;
 pub(crate) use models::table;
 pub(crate) use place::ProjectPlace;
+pub(crate) use reporting::{report_early, report_outcome};
 pub(crate) use scratch::enter_scratch;
 pub(crate) use settings::with_files;
 pub(crate) use summary::{SummaryFile, summarize};
-pub(crate) use tell::{tell, tell_early};

@@ -86,7 +86,7 @@ fn outlined(
         percent(tokens, total),
     );
     let data = json!({"schema": 1, "tokens": tokens, "exact": false, "of_tokens": total});
-    Ok(Outcome::said(summary).with_data(data))
+    Ok(Outcome::new(summary).with_data(data))
 }
 
 /// Writes a file in `agent-config`.

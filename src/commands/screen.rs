@@ -69,7 +69,7 @@ pub fn at_screen<T>(
     talk: impl FnOnce(&Rc<Screen>, &mut String) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let (sender, receiver) = channel().map_err(InputError::from)?;
-    let (answers, heard) = mpsc::channel();
+    let (answers, actions) = mpsc::channel();
     thread::scope(|scope| {
         let interrupt = context.interrupt.clone();
         let drawn = thread::Builder::new()
@@ -80,7 +80,7 @@ pub fn at_screen<T>(
             .map_err(InputError::from)?;
         let screen = Rc::new(Screen {
             sender,
-            receiver: heard,
+            receiver: actions,
             interrupt: context.interrupt.clone(),
             status: RefCell::default(),
             is_own_call: Cell::new(true),
@@ -92,7 +92,7 @@ pub fn at_screen<T>(
         });
         let mut farewell = String::new();
         let talked = talk(&screen, &mut farewell);
-        screen.tell(ToScreen::End(farewell));
+        screen.post(ToScreen::End(farewell));
         // A failing screen also stops the engine; the screen's error says more than the engine's.
         joined(drawn).map_err(InputError::from)?;
         talked
@@ -144,7 +144,7 @@ impl LineReader for Rc<Screen> {
 
     fn request(&mut self, _prompt: &str) -> Result<Typed<Submission>, InputError> {
         let _ = self.interrupt.take();
-        self.tell(ToScreen::Settled);
+        self.post(ToScreen::Settled);
         let request = self.next();
         let _ = self.interrupt.take();
         self.interrupt.check()?;
@@ -174,7 +174,7 @@ impl LineReader for Rc<Screen> {
     }
 
     fn send(&mut self, request: Submission) {
-        self.tell(ToScreen::SendAgain(request));
+        self.post(ToScreen::SendAgain(request));
     }
 
     fn secret(&mut self, prompt: &str) -> Result<Typed, InputError> {
@@ -188,11 +188,11 @@ impl LineReader for Rc<Screen> {
 
     fn stands(&mut self, status: Status, commands: Vec<CommandHint>) {
         self.status(|now| *now = status);
-        self.tell(ToScreen::Commands(commands));
+        self.post(ToScreen::Commands(commands));
     }
 
     fn say(&mut self, words: &str) -> bool {
-        self.tell(ToScreen::Said(words.to_owned()));
+        self.post(ToScreen::Said(words.to_owned()));
         true
     }
 
@@ -252,8 +252,8 @@ impl Screen {
     }
 
     /// Sends a message to the screen.
-    pub fn tell(&self, told: ToScreen) {
-        self.sender.send(told);
+    pub fn post(&self, message: ToScreen) {
+        self.sender.send(message);
     }
 
     /// Returns the user's next submission, or `None` if they leave or the screen is gone.
@@ -299,16 +299,16 @@ impl Screen {
     pub fn status(&self, change: impl FnOnce(&mut Status)) {
         let mut status = self.status.borrow_mut();
         change(&mut status);
-        self.tell(ToScreen::Status(status.clone()));
+        self.post(ToScreen::Status(status.clone()));
     }
 
     /// Asks something and waits for the matching answer.
     fn answer<T>(
         &self,
-        asked: ToScreen,
+        request: ToScreen,
         take: impl Fn(FromScreen) -> Option<T>,
     ) -> Result<T, Interrupted> {
-        self.tell(asked);
+        self.post(request);
         loop {
             match self.receiver.recv() {
                 Ok(FromScreen::Leave) | Err(_) => {
@@ -386,7 +386,7 @@ impl Reporter for Screen {
         if let Event::Finished { summary, .. } = &redacted {
             self.last_words.replace(summary.clone());
         }
-        self.tell(ToScreen::Event(redacted));
+        self.post(ToScreen::Event(redacted));
         self.note(event);
     }
 

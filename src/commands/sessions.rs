@@ -68,7 +68,7 @@ pub fn edit(
     let command = editor::command(context.environment);
     editor::open(command, path, context.interrupt)?;
     check()?;
-    Ok(Outcome::said(format!(
+    Ok(Outcome::new(format!(
         "done: `{}` can be used",
         path.display()
     )))

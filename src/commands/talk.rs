@@ -17,7 +17,7 @@ use miette::MietteDiagnostic;
 use self::menu::{chosen_model, chosen_session, table_menu};
 use self::slash::{Slash, SlashLine};
 use self::tally::{Tally, record_of};
-use super::keeping::SessionChoice;
+use super::stored_session::SessionChoice;
 use super::{diff, last, undo};
 use crate::agent::AgentError;
 use crate::record::event::Event;
@@ -507,7 +507,7 @@ pub fn left(session: Option<String>, talked: Result<(), Failure>) -> Result<Outc
         |id| format!("session {id}: `--resume` continues it"),
     );
     match talked {
-        Ok(()) => Ok(Outcome::said(said)),
+        Ok(()) => Ok(Outcome::new(said)),
         Err(failure) if failure.error.is::<MietteDiagnostic>() => Err(Failure {
             text: Some(said),
             ..failure

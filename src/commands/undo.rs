@@ -34,15 +34,15 @@ pub fn undo(context: &Context<'_>, run: Option<&Path>) -> Result<Outcome, Failur
     let _lock = recovery::take(context)?;
     let Some(folder) = last::to_undo(context, run)? else {
         let said = "done: every run with changes is already undone";
-        return Ok(Outcome::said(said.to_owned()));
+        return Ok(Outcome::new(said.to_owned()));
     };
     let Some(changes) = undo_log::read(context.project.root(), &folder)? else {
-        return Ok(Outcome::said(format!("done: {folder} changed nothing")));
+        return Ok(Outcome::new(format!("done: {folder} changed nothing")));
     };
     let journal = context.project.journal_directory();
     // Checked before the run starts, so that no folder is made for nothing.
     if is_undone(context.tree(&journal), &folder, &changes)? {
-        return Ok(Outcome::said(already(&folder)));
+        return Ok(Outcome::new(already(&folder)));
     }
     let mut run = Run::start(context, "undo", "undo")?;
     let mut tree = RunTree::new(context, &run);

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::agent_run::AgentSetup;
 use super::answers::{AnswerSource, recorded};
-use super::keeping::{Keeping, SessionChoice, StoredSession, tell_session};
+use super::stored_session::{SessionChoice, SessionLog, StoredSession, report_session};
 use super::talk::slash;
 use super::{query, sessions};
 use crate::agent::permissions::{DenyPaths, Permissions};
@@ -110,7 +110,7 @@ pub struct Workspace<'c, F: SessionForm = SessionFile> {
     /// The models that the agents ask.
     pub models: Models<'c>,
     /// The session.
-    pub kept: StoredSession<'c, F>,
+    pub stored: StoredSession<'c, F>,
     /// The agent's processes, which end with the workspace.
     pub processes: RefCell<Processes<'c>>,
     /// Commands that the user lets an auditor run, each split into words.
@@ -133,12 +133,12 @@ impl<'c, F: SessionForm> Workspace<'c, F> {
     pub fn of(
         context: &'c Context<'c>,
         options: &AgentOptions,
-        mut kept: StoredSession<'c, F>,
+        mut stored: StoredSession<'c, F>,
         models: Models<'c>,
         limits: LimitsRecord,
         key_file: &Path,
     ) -> Result<Self, Error> {
-        let session = kept.session.get_mut();
+        let session = stored.session.get_mut();
         session.set_model(&models.first.spec.name);
         if options.choice.replay.is_some() {
             session.detach();
@@ -147,7 +147,7 @@ impl<'c, F: SessionForm> Workspace<'c, F> {
         Ok(Self {
             limits,
             models,
-            kept,
+            stored,
             processes: RefCell::new(processes),
             audit_commands: Vec::new(),
             closed: Vec::new(),
@@ -161,21 +161,21 @@ impl<'c, F: SessionForm> Workspace<'c, F> {
     pub fn set_models(&mut self, models: Models<'c>, limit: Option<u64>) {
         self.models = models;
         self.limits.max_context_tokens = limit;
-        let session = self.kept.session.get_mut();
+        let session = self.stored.session.get_mut();
         session.set_model(&self.models.first.spec.name);
     }
 
     /// Returns the setup of a run on the session, for the command of this name.
     pub fn setup<'s>(&'s self, name: &'static str, answers: AnswerSource<'s>) -> AgentSetup<'s>
     where
-        StoredSession<'c, F>: Keeping,
+        StoredSession<'c, F>: SessionLog,
     {
         AgentSetup {
             advice: Error::hint,
             name,
             models: &self.models,
             limits: self.limits,
-            session: Some(&self.kept),
+            session: Some(&self.stored),
             answers,
             warnings: self.uncontained.iter().cloned().collect(),
             conventions: None,
@@ -244,7 +244,7 @@ impl Workspace<'_> {
             return Err(CommandError::NothingAsked.into());
         }
         self.limits = record.limits;
-        self.kept.session.get_mut().conversation = recorded.conversation;
+        self.stored.session.get_mut().conversation = recorded.conversation;
         Ok(Some((
             record.request.clone(),
             AnswerSource::recorded(record),
@@ -274,20 +274,20 @@ impl Workspace<'_> {
         context: &Context<'_>,
         which: &SessionChoice,
     ) -> Result<(), Error> {
-        let mut session = open_session(context, &self.kept.store, which)?;
+        let mut session = open_session(context, &self.stored.store, which)?;
         session.set_model(&self.models.first.spec.name);
-        *self.kept.session.get_mut() = session;
+        *self.stored.session.get_mut() = session;
         Ok(())
     }
 
     /// Returns `true` if the session has a request.
     pub fn is_begun(&self) -> bool {
-        !self.kept.session.borrow().conversation.history.is_empty()
+        !self.stored.session.borrow().conversation.history.is_empty()
     }
 
     /// Returns `true` if the session has an unfinished request.
     pub fn has_more_to_do(&self) -> bool {
-        let session = self.kept.session.borrow();
+        let session = self.stored.session.borrow();
         self.is_begun()
             && (session.file.state != SessionState::Complete || session.conversation.is_unapplied)
     }
@@ -297,7 +297,7 @@ impl Workspace<'_> {
 ///
 /// # Errors
 /// Fails if the session does not exist, or cannot be used or created.
-pub fn kept<'c>(
+pub fn stored<'c>(
     context: &'c Context<'_>,
     options: &AgentOptions,
     (agent, home): (&'static AgentHome, &Path),
@@ -332,7 +332,7 @@ fn open_session(
         ))
     };
     let session = found.map_or_else(create, Ok)?;
-    tell_session(context, &session, resumed);
+    report_session(context, &session, resumed);
     if session.conversation.is_unapplied {
         context.warn(
             "what the session last did in a scratch tree was not applied, and the agent is told so",

@@ -56,7 +56,7 @@ pub struct UndoLog<'r> {
     /// True if a path contains a key.
     beside_keys: bool,
     /// The number of saved files.
-    kept: u32,
+    saved: u32,
     /// The states that replies gave files in a scratch tree, where a build may change them before they are applied.
     replied: BTreeMap<String, Digest>,
     /// True if an agent writes the files, so that no reply contains them as a whole.
@@ -74,7 +74,7 @@ impl<'r> UndoLog<'r> {
             changes: ChangeLog::none(),
             previous: None,
             beside_keys: false,
-            kept: 0,
+            saved: 0,
             replied: BTreeMap::new(),
             is_agents: false,
         }
@@ -115,13 +115,13 @@ impl<'r> UndoLog<'r> {
         root: &Root,
         steps: &[FileOperation<'_>],
     ) -> Result<Vec<Option<Before>>, ApplyError> {
-        let mut number = self.kept;
+        let mut number = self.saved;
         let mut next = |step: &FileOperation<'_>| {
             number += u32::from(step.present.is_some());
             number
         };
         let numbers: Vec<u32> = steps.iter().map(&mut next).collect();
-        self.kept = number;
+        self.saved = number;
         let this = &*self;
         let kept = in_parallel(steps.len(), |share| {
             this.keep_share(root, steps, &numbers, share)

@@ -40,8 +40,8 @@ impl Manner {
     /// The query's temperature, if it is sent. Unlike the entry's, it can be left out.
     pub fn queries_temperature(self, spec: &ModelSpec, form: &Form) -> Option<f64> {
         let refuses = spec.is_openais_own() || !spec.provider.vendor().takes_temperature;
-        let is_told = self.takes_temperature && spec.temperature.is_none() && !refuses;
-        form.temperature.filter(|_| is_told)
+        let is_sent = self.takes_temperature && spec.temperature.is_none() && !refuses;
+        form.temperature.filter(|_| is_sent)
     }
 }
 

@@ -130,7 +130,7 @@ pub enum Event {
         warnings: Vec<String>,
         /// The number of warnings that were shown earlier.
         #[serde(skip)]
-        told: usize,
+        shown: usize,
         /// The changed lines, file by file.
         #[serde(rename = "files")]
         stat: Stat,

@@ -121,10 +121,10 @@ impl<'c> Run<'c> {
             // The run's folder keeps a copy of what is sent.
             let _ = fs::remove_file(draft);
         }
-        let mut told = BTreeSet::new();
+        let mut seen = BTreeSet::new();
         for models in iter::once(&ready.models).chain(&ready.others) {
-            if told.insert(&models.first.spec.name) {
-                models.tell_base_urls(self.context);
+            if seen.insert(&models.first.spec.name) {
+                models.report_base_urls(self.context);
                 self.warn_all(&models.warnings(self.context));
             }
         }

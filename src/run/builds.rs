@@ -301,7 +301,7 @@ impl<'c> Builds<'c> {
     /// Continues without a sandbox, and reports that.
     fn go_without(&mut self, problem: &SandboxProblem) {
         self.sandbox = None;
-        self.uncontained = Some(tell_uncontained(self.context.reporter, problem));
+        self.uncontained = Some(report_uncontained(self.context.reporter, problem));
     }
 
     /// Takes the warning, for the run's record, that builds are not sandboxed.
@@ -409,12 +409,12 @@ pub fn command_sandbox(
         Err(problem) if mode == SandboxMode::Strict => {
             Err(NotReady::of(RunError::NotSandboxed(problem)).into())
         }
-        Err(problem) => Ok((None, Some(tell_uncontained(context.reporter, &problem)))),
+        Err(problem) => Ok((None, Some(report_uncontained(context.reporter, &problem)))),
     }
 }
 
 /// Reports that builds and commands are not sandboxed, and returns the warning for the record.
-fn tell_uncontained(reporter: &dyn Reporter, problem: &SandboxProblem) -> String {
+fn report_uncontained(reporter: &dyn Reporter, problem: &SandboxProblem) -> String {
     let reason = problem.to_string();
     let warning = format!("no sandbox: {reason}; builds and commands can read the keys");
     reporter.event(&Event::Uncontained { reason });

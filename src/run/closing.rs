@@ -29,8 +29,8 @@ pub fn review<'f>(
     if run.record.tree != TreeState::Changed {
         return Vec::new();
     }
-    let (changes, too_large) = changes(tree, files, |path| tree.first_kept(path));
-    let told = run.record.warnings.len();
+    let (changes, too_large) = changes(tree, files, |path| tree.first_saved(path));
+    let shown = run.record.warnings.len();
     let found = warnings(context, &changes);
     let sentences = found.iter().map(|warning| warning.message.clone());
     run.record.warnings.extend(sentences);
@@ -43,7 +43,7 @@ pub fn review<'f>(
     });
     context.reporter.event(&Event::Reviewed {
         warnings: run.record.warnings.clone(),
-        told,
+        shown,
         stat,
     });
     changes
@@ -81,7 +81,7 @@ pub fn lines_so_far<'f>(
     tree: &RunTree<'_>,
     files: impl Iterator<Item = (&'f str, Option<&'f str>)>,
 ) -> u64 {
-    let (changes, _) = changes(tree, files, |path| tree.kept(path));
+    let (changes, _) = changes(tree, files, |path| tree.saved(path));
     let stat = diff::stat(&changes);
     stat.added() + stat.removed()
 }
@@ -135,7 +135,7 @@ pub fn with_diff(project: &Project, outcome: Result<Outcome, Failure>) -> Result
 /// The run's own changes that can be compared line by line, and those that are too large for that.
 pub(crate) fn own_changes(tree: &RunTree<'_>) -> (Vec<FileChange>, Vec<FileStat>) {
     let files = tree.changed().map(|path| (path, None));
-    changes(tree, files, |path| tree.kept(path))
+    changes(tree, files, |path| tree.saved(path))
 }
 
 /// The changes since the states before that can be compared line by line, and those that are too large for that.
@@ -148,22 +148,22 @@ fn changes<'f>(
     for (path, after) in files {
         let built = tree.built(path, after);
         let after = built.as_deref().or(after.map(str::as_bytes));
-        let kept = before(path);
-        let before_size = kept
+        let copy = before(path);
+        let before_size = copy
             .as_ref()
-            .and_then(|kept| kept.path.metadata().ok())
+            .and_then(|copy| copy.path.metadata().ok())
             .map_or(0, |found| found.len());
         let after_size = after.map_or(0, <[u8]>::len);
         if before_size > MAX_BYTES as u64 || after_size > MAX_BYTES {
-            let read = kept.and_then(|kept| files::read(&kept.path, Links::Refused, LARGEST).ok());
+            let read = copy.and_then(|copy| files::read(&copy.path, Links::Refused, LARGEST).ok());
             let before = read.unwrap_or_default();
             too_large.push(FileStat::between(path, &before, after.unwrap_or_default()));
             continue;
         }
-        let before = kept.map(|kept| FileState {
+        let before = copy.map(|copy| FileState {
             // Unreadable content shows as empty here; the actual record is elsewhere.
-            content: files::read(&kept.path, Links::Refused, MAX_BYTES as u64).unwrap_or_default(),
-            mode: kept.mode,
+            content: files::read(&copy.path, Links::Refused, MAX_BYTES as u64).unwrap_or_default(),
+            mode: copy.mode,
         });
         changes.extend(file_change(path, before, after.map(<[u8]>::to_vec)));
     }

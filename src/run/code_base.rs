@@ -184,10 +184,10 @@ impl CodeBase {
         for (_, reason) in &self.left_out {
             *counts.entry(reason).or_default() += 1;
         }
-        let told = counts
+        let reasons = counts
             .iter()
             .map(|(reason, count)| format!("{count} {reason}"));
-        told.collect::<Vec<_>>().join(", ")
+        reasons.collect::<Vec<_>>().join(", ")
     }
 }
 

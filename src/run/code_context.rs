@@ -434,7 +434,7 @@ impl CodeContext {
         }
         let mut lines: BTreeMap<&str, (&Rolled, BTreeSet<usize>)> = BTreeMap::new();
         let found = findings::read(output, root);
-        let told = found
+        let places = found
             .iter()
             .filter_map(|found| Some((found.file.as_deref()?, found.line?)));
         // Problems come before anything else that is named, such as stack frames.
@@ -442,7 +442,7 @@ impl CodeContext {
             let (_, [named, line]) = found.extract();
             Some((named, line.parse().ok().filter(|line| *line > 0)?))
         });
-        for (named, line) in told.chain(others) {
+        for (named, line) in places.chain(others) {
             let path = Path::new(named);
             let below = path.strip_prefix(root).unwrap_or(path);
             let named = below.strip_prefix(".").unwrap_or(below);

@@ -254,14 +254,14 @@ impl fmt::Display for GateChanged {
             .iter()
             .chain(&self.repositories)
             .map(|(path, words)| format!("`{}` {words}", escaped(path)));
-        let mut told = first_lines(all, NAMED);
+        let mut named = first_lines(all, NAMED);
         if self.exposes_keys {
-            told.push("git no longer ignores the keys in `agent-config`".to_owned());
+            named.push("git no longer ignores the keys in `agent-config`".to_owned());
         }
         write!(
             f,
             "the build changed files that no build may change: {}",
-            told.join(", ")
+            named.join(", ")
         )
     }
 }

@@ -44,7 +44,7 @@ pub fn ended(result: Result<String, Error>, record: RunRecord) -> Result<Outcome
         Ok(summary) => Ok(Outcome {
             log,
             record,
-            ..Outcome::said(summary)
+            ..Outcome::new(summary)
         }),
         Err(error) => Err(Failure {
             tree,
@@ -57,7 +57,7 @@ pub fn ended(result: Result<String, Error>, record: RunRecord) -> Result<Outcome
 
 impl Outcome {
     /// An outcome that consists of one sentence.
-    pub fn said(summary: impl Into<String>) -> Self {
+    pub fn new(summary: impl Into<String>) -> Self {
         Self {
             summary: summary.into(),
             ..Self::default()

@@ -41,7 +41,7 @@ pub fn recover(context: &Context<'_>) -> Result<Outcome, Failure> {
     let _lock = context.project.lock().map_err(NotReady::of)?;
     let done = put_in_order(context)?.unwrap_or("nothing to recover");
     mention_cut_short(context);
-    Ok(Outcome::said(format!("done: {done}")))
+    Ok(Outcome::new(format!("done: {done}")))
 }
 
 /// Warns if the last run was killed, since that run could not report it.

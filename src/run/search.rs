@@ -10,7 +10,7 @@ use crate::record::search::{SearchRecord, StateRecord};
 use crate::sys::numbers::counted;
 
 /// Number of states described to an attempt that starts over.
-const TOLD: usize = 3;
+const LISTED: usize = 3;
 
 /// Files by path; `None` for one that was removed.
 pub type Files = BTreeMap<String, Option<String>>;
@@ -118,7 +118,7 @@ impl Search {
 
     /// Describes the latest attempts to one that starts over, one per line.
     pub fn tried(&self) -> String {
-        let states = &self.states[self.states.len().saturating_sub(TOLD)..];
+        let states = &self.states[self.states.len().saturating_sub(LISTED)..];
         let lines = states.iter().map(|state| {
             let paths: Vec<&str> = state.edits.keys().map(String::as_str).collect();
             let files = match &*paths {
@@ -126,7 +126,7 @@ impl Search {
                 paths => paths.join(", "),
             };
             let found = counted(state.findings.len() as u64, "finding");
-            let first = state.findings.first().map(told).unwrap_or_default();
+            let first = state.findings.first().map(described).unwrap_or_default();
             format!("- an attempt that changed {files} failed with {found}: {first}\n")
         });
         lines.collect()
@@ -171,7 +171,7 @@ fn kinds(findings: &[Finding]) -> Vec<(Option<&str>, &str, &str)> {
     kinds
 }
 
-fn told(finding: &Finding) -> String {
+fn described(finding: &Finding) -> String {
     let message = &finding.message;
     match (&finding.file, finding.line) {
         (Some(file), Some(line)) => format!("{file}:{line}: {message}"),

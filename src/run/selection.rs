@@ -173,12 +173,12 @@ impl Models<'_> {
     }
 
     /// Shows the user the servers that are not the vendors' own, unless this is a replay.
-    pub fn tell_base_urls(&self, context: &Context<'_>) {
+    pub fn report_base_urls(&self, context: &Context<'_>) {
         if self.is_replay {
             return;
         }
         // Without a usual server, users always name one.
-        let told = self
+        let notices = self
             .all()
             .filter(|model| model.spec.provider.vendor().url.is_some())
             .filter_map(|model| {
@@ -190,7 +190,7 @@ impl Models<'_> {
                 };
                 Some(format!("`{name}` is asked at {url}{than}"))
             });
-        for notice in told.collect::<BTreeSet<_>>() {
+        for notice in notices.collect::<BTreeSet<_>>() {
             context.notice(notice);
         }
     }
@@ -238,8 +238,8 @@ impl<'a> RecordedReplies<'a> {
 impl Models<'_> {
     /// Shows the user the servers that are not the vendors' own, and the [warnings](Self::warnings), which are returned
     /// for the run's record.
-    pub fn tell(&self, context: &Context<'_>) -> Vec<String> {
-        self.tell_base_urls(context);
+    pub fn report(&self, context: &Context<'_>) -> Vec<String> {
+        self.report_base_urls(context);
         let warnings = self.warnings(context);
         for warning in &warnings {
             context.warn(warning.clone());
@@ -270,8 +270,8 @@ impl Models<'_> {
             |model: &&SelectedModel<'_>| catalogue::answering(&model.spec.id, today).is_some();
         // A successor that answers is reported with its replies or, if asked at another server, in a notice once a day.
         vendors.retain(|model| !is_answered(model));
-        let told = LazyCell::new(|| records_of(&context.project, today).next().is_some());
-        elsewhere.retain(|model| !(is_answered(model) && *told));
+        let has_run_today = LazyCell::new(|| records_of(&context.project, today).next().is_some());
+        elsewhere.retain(|model| !(is_answered(model) && *has_run_today));
         let ends = |models: Vec<&SelectedModel<'_>>| {
             near_ends(context, models.into_iter().map(|model| &model.spec))
         };
@@ -427,14 +427,14 @@ pub fn near_ends<'s>(
     specs: impl IntoIterator<Item = &'s ModelSpec>,
 ) -> Vec<String> {
     let vendors = specs.into_iter().filter(|spec| spec.base_url.is_none());
-    let told = vendors.filter_map(|spec| {
+    let notices = vendors.filter_map(|spec| {
         let id = spec.vendors_name()?;
         let table = context.models.as_ref().ok();
         let successor = table.and_then(|table| table.successor(id));
         let end = catalogue::near_end(id, context.today(), successor)?;
         Some(format!("`{}`: {end}", spec.name))
     });
-    told.collect()
+    notices.collect()
 }
 
 /// The entry to ask if this one is overloaded.

@@ -89,8 +89,8 @@ fn stale(sections: &[RollupFile<'_>]) -> Option<SendingProblem> {
         };
         Some(format!("`{}` {what}", section.path.escape_debug()))
     });
-    let told = first_lines(differing, NAMED);
-    (!told.is_empty()).then(|| SendingProblem::Stale(told.join(", ")))
+    let named = first_lines(differing, NAMED);
+    (!named.is_empty()).then(|| SendingProblem::Stale(named.join(", ")))
 }
 
 /// Compares `rollup` with the code base below `root`. Returns the difference, if any, and the model's view of the

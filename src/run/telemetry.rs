@@ -94,7 +94,7 @@ impl<'e> Telemetry<'e> {
     /// Fails if a setting cannot be used, or the collector does not accept the trace in time.
     fn export(&self, trace: &Trace<'_>, interrupt: &Interrupt) -> Result<(), String> {
         let setting = |name| setting(self.environment, name);
-        let told = |problem: EndpointProblem| problem.to_string();
+        let described = |problem: EndpointProblem| problem.to_string();
         let (variable, value) = setting("HEADERS");
         let headers = pairs(&variable, value.unwrap_or_default())?;
         let (variable, value) = setting("ENDPOINT");
@@ -104,7 +104,7 @@ impl<'e> Telemetry<'e> {
         let query = url.find('?').filter(|_| of_traces);
         let (base, path) = url.split_at(query.unwrap_or(url.len()));
         let has_key = !headers.is_empty() || query.is_some();
-        let endpoint = Endpoint::parse(&variable, base, has_key).map_err(told)?;
+        let endpoint = Endpoint::parse(&variable, base, has_key).map_err(described)?;
         let path = if of_traces { path.trim_end() } else { PATH };
         let (variable, value) = setting("TIMEOUT");
         let wrong_time = |_| wrong(&variable, "a number of milliseconds");
@@ -119,7 +119,7 @@ impl<'e> Telemetry<'e> {
             "http/json" => ("application/json", json.to_string().into_bytes()),
             _ => return Err(wrong(&variable, "`http/protobuf` or `http/json`")),
         };
-        let proxies = Proxies::from_environment(self.environment).map_err(told)?;
+        let proxies = Proxies::from_environment(self.environment).map_err(described)?;
         let client = HttpClient::new(endpoint, &proxies, interrupt, 0);
         let mut request = client.agent.post(client.endpoint.url(path));
         for (name, value) in headers {

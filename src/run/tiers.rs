@@ -29,10 +29,10 @@ impl Run<'_> {
     }
 
     /// Records the tier that served a call, as stated in the reply; if unknown, the standard tier is assumed.
-    pub(crate) fn note_tier(&mut self, spec: &ModelSpec, told: Option<Tier>) -> Tier {
+    pub(crate) fn note_tier(&mut self, spec: &ModelSpec, stated: Option<Tier>) -> Tier {
         let asked = self.tier(spec);
         // A request for the standard tier can only be served in it.
-        let known = told.or((asked == Tier::Standard).then_some(asked));
+        let known = stated.or((asked == Tier::Standard).then_some(asked));
         if spec.tier != Tier::Standard || known == Some(Tier::Flex) {
             self.note(|step| step.tier = known);
         }

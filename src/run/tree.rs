@@ -151,19 +151,19 @@ impl<'c> RunTree<'c> {
         }
         let mut disk = DiskFiles::below(&self.root);
         let mut changed = self.changed_in_all().into_iter();
-        changed.all(|path| disk.digest(path) == self.first_kept(path).map(|kept| kept.digest))
+        changed.all(|path| disk.digest(path) == self.first_saved(path).map(|saved| saved.digest))
     }
 
     /// Returns the saved copy of the file that was at `path` before the run; `None` if there was none.
-    pub fn kept(&self, path: &str) -> Option<SavedFile> {
+    pub fn saved(&self, path: &str) -> Option<SavedFile> {
         let before = self.undo_log.changes().files.get(path)?.before.as_ref()?;
         Some(before.saved(self.context.project.home(), &self.folder))
     }
 
-    /// Like [`Self::kept`], but before the runs that the run resumes.
-    pub fn first_kept(&self, path: &str) -> Option<SavedFile> {
+    /// Like [`Self::saved`], but before the runs that the run resumes.
+    pub fn first_saved(&self, path: &str) -> Option<SavedFile> {
         let resumed = self.resumed.get(path).cloned();
-        resumed.unwrap_or_else(|| self.kept(path))
+        resumed.unwrap_or_else(|| self.saved(path))
     }
 
     /// Returns the content that a build gave to a file, if it differs from the reply's, or a resumed run.
@@ -449,7 +449,7 @@ impl<'c> RunTree<'c> {
     /// The mode that a file has in the scratch tree, if the run has changed it.
     fn made_mode(&self, path: &str) -> Option<Permissions> {
         let made = open(&self.root, path).ok()??.metadata().ok()?;
-        let before = self.kept(path).map(|kept| kept.mode);
+        let before = self.saved(path).map(|saved| saved.mode);
         let mode = made.permissions();
         (before != Some(mode.mode() & 0o7777)).then_some(mode)
     }

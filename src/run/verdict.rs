@@ -85,7 +85,7 @@ pub fn judge(
     let mut faults = record.faults().into_iter();
     let fault = faults.find(|fault| has_to_prove || *fault != GateFault::NotProven);
     if change.apart.is_none() {
-        tell(context, &record);
+        report(context, &record);
     }
     let files = listed(&record.files);
     run.record.gate = Some(record);
@@ -104,7 +104,7 @@ pub fn judge(
 }
 
 /// Shows the verdict to the user.
-pub fn tell(context: &Context<'_>, record: &GateRecord) {
+pub fn report(context: &Context<'_>, record: &GateRecord) {
     for line in record.summary() {
         context.notice(line);
     }

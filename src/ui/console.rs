@@ -112,7 +112,7 @@ impl<'r> Output<'r> {
     fn commanding_nobody(&self, text: String) -> String {
         match self.options.runner {
             CiRunner::None => text,
-            CiRunner::Possible | CiRunner::Told => text::without_ci_commands(&text).into_owned(),
+            CiRunner::Possible | CiRunner::Known => text::without_ci_commands(&text).into_owned(),
         }
     }
 
@@ -328,9 +328,9 @@ impl Output<'_> {
             Event::Warning(text) => self.warning(text),
             Event::Reviewed {
                 warnings,
-                told,
+                shown,
                 stat,
-            } => self.review(warnings, *told, stat),
+            } => self.review(warnings, *shown, stat),
             Event::Tool { asks, .. } => {
                 self.in_tool.store(true, Ordering::Relaxed);
                 self.show(event);
@@ -445,10 +445,10 @@ impl Output<'_> {
     }
 
     /// Shows a reviewer the warnings, repeated on a terminal if they have scrolled by, and the change as git shows it.
-    fn review(&self, warnings: &[String], told: usize, stat: &Stat) {
+    fn review(&self, warnings: &[String], shown: usize, stat: &Stat) {
         self.spinner.stop();
         let again = self.options.stderr_terminal && !self.options.quiet;
-        for warning in warnings.iter().skip(if again { 0 } else { told }) {
+        for warning in warnings.iter().skip(if again { 0 } else { shown }) {
             self.warning(warning);
         }
         if self.options.quiet {

@@ -50,7 +50,7 @@ impl ConsoleOptions {
     pub fn new(quiet: bool, (stdout, stderr): (bool, bool), environment: &Environment) -> Self {
         let dumb = is_dumb(environment);
         let colors = !dumb && environment.os("NO_COLOR").is_none();
-        let is_told = ["CI", "GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION"]
+        let is_known = ["CI", "GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION"]
             .iter()
             .any(|name| environment.os(name).is_some());
         Self {
@@ -59,8 +59,8 @@ impl ConsoleOptions {
             stderr_terminal: stderr,
             stdout_terminal: stdout,
             annotates: environment.get("GITHUB_ACTIONS") == Some("true"),
-            runner: match is_told {
-                true => CiRunner::Told,
+            runner: match is_known {
+                true => CiRunner::Known,
                 false if stdout && stderr => CiRunner::None,
                 false => CiRunner::Possible,
             },
@@ -98,7 +98,7 @@ pub enum CiRunner {
     /// A stream is not a terminal, so a CI runner may read it.
     Possible,
     /// The environment indicates a CI runner.
-    Told,
+    Known,
 }
 
 /// The streams on which colours may be used.

@@ -21,9 +21,9 @@ use crate::sys::numbers::counted;
 use crate::sys::text::{text_width, truncated};
 
 /// The maximum number of lines of a model's text other than its answer.
-const SAID: usize = 12;
+const PROSE: usize = 12;
 /// The maximum number of lines of other text.
-const TOLD: usize = 48;
+const OTHER_TEXT: usize = 48;
 /// The maximum number of lines of an edit, and of tasks in a list.
 const DIFF: usize = 40;
 /// The maximum number of lines of a command's output.
@@ -41,7 +41,7 @@ const INDENT: &str = "    ";
 /// The additional indentation of a diff's continuation lines.
 pub(super) const HANG: usize = 2;
 /// The indentation of the agent's text.
-const SAID_INDENT: &str = "  ";
+const PROSE_INDENT: &str = "  ";
 
 /// The available width, and the amount of text to show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -160,7 +160,7 @@ impl Look {
             _ if shown.is_error => before = "error: ",
             ("", verb) => {
                 let text = format!("{verb} {}", shown.subject);
-                lines.extend(self.behind("", text.trim_start(), TOLD, shown.style));
+                lines.extend(self.behind("", text.trim_start(), OTHER_TEXT, shown.style));
             }
             (sign, verb) => {
                 let text = format!("{sign} {verb} {}", shown.subject);
@@ -169,9 +169,9 @@ impl Look {
         }
         let is_done = shown.verb == "Done";
         let (indent, limit) = match shown.sign {
-            "" if is_done || !before.is_empty() => ("", TOLD),
-            "?" => (INDENT, SAID),
-            _ => (SAID_INDENT, SAID),
+            "" if is_done || !before.is_empty() => ("", OTHER_TEXT),
+            "?" => (INDENT, PROSE),
+            _ => (PROSE_INDENT, PROSE),
         };
         let is_task = |part: &&Part| matches!(part, Part::Task(_));
         let tasks = shown.body.iter().filter(is_task).count();

@@ -142,7 +142,7 @@ impl Host for Script {
         Ok(())
     }
 
-    fn keep(&self, purpose: &Purpose, conversation: &Conversation) -> Result<(), AgentError> {
+    fn save(&self, purpose: &Purpose, conversation: &Conversation) -> Result<(), AgentError> {
         match self.gone_after.get() {
             Some(0) => return Err(interrupted()),
             left => self.gone_after.set(left.map(|left| left - 1)),

@@ -21,7 +21,7 @@ use crate::sys::text::one_line;
 const MAX_END: Duration = Duration::from_secs(2);
 
 /// The number of the program's last output lines shown in errors.
-const TOLD_LINES: usize = 3;
+const SHOWN_LINES: usize = 3;
 
 /// A server that uses this transport.
 pub(super) struct Stdio<'a> {
@@ -105,7 +105,7 @@ impl Stdio<'_> {
             .map(|program| program.last_words(FAREWELL_LIMIT))
             .unwrap_or_default();
         // The last lines are more informative than the first ones of a long trace.
-        let first = words.lines().count().saturating_sub(TOLD_LINES);
+        let first = words.lines().count().saturating_sub(SHOWN_LINES);
         let last: Vec<&str> = words.lines().skip(first).collect();
         Failed::answered(McpError::Program {
             program: self.name().to_owned(),

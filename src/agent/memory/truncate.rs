@@ -17,7 +17,7 @@ use crate::model::message::{ReplyPart, Role, Thought};
 use crate::model::usage::Usage;
 
 /// The notice to the user.
-const TOLD: &str = "Auto-compacting conversation...";
+const COMPACTING: &str = "Auto-compacting conversation...";
 /// The message that replaces the omitted ones.
 const NOTICE: &str = "<context_truncated>Older messages removed to save space</context_truncated>";
 
@@ -113,7 +113,7 @@ impl Memory for Truncate<'_> {
     }
 
     fn notice(&self) -> Option<&'static str> {
-        Some(TOLD)
+        Some(COMPACTING)
     }
 
     /// The window is smaller than the table says, or there are more tokens than were counted: aims for half of them, or

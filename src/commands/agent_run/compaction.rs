@@ -38,7 +38,7 @@ pub fn compact(
         let meter = Meter::default();
         let asked = (instructions, focus);
         let compressed = summarize(frame, &meter, window, asked, conversation)?;
-        run.keep(&Purpose::STEP, conversation)?;
+        run.save(&Purpose::STEP, conversation)?;
         run.compressed(&Purpose::STEP, compressed);
         Ok(compressed.message())
     });

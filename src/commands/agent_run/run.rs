@@ -18,7 +18,7 @@ use crate::agent::tools::notes::User;
 use crate::agent::{AgentError, Compressed, Env, Host, Note, ToolUse};
 use crate::commands::answers::AnswerSource;
 use crate::commands::error::CommandError;
-use crate::commands::keeping::Keeping;
+use crate::commands::stored_session::SessionLog;
 use crate::commands::talk::question::{AT_WORK, Help, asked, later, line, permission, show};
 use crate::commands::talk::slash::Slash;
 use crate::edit::Allowances;
@@ -63,7 +63,7 @@ pub struct AgentSetup<'s> {
     /// Limits of the run.
     pub limits: LimitsRecord,
     /// Stores the conversation; `None` to discard it after the run.
-    pub session: Option<&'s dyn Keeping>,
+    pub session: Option<&'s dyn SessionLog>,
     /// Source of answers to the agents' questions.
     pub answers: AnswerSource<'s>,
     /// Warnings from before the run.
@@ -114,11 +114,11 @@ impl<'c> AgentRun<'c> {
             run.log.keep_from_git()?;
         }
         let session = setup.session;
-        if let Some(kept) = session.filter(|_| request.is_some()) {
-            kept.settle();
+        if let Some(session) = session.filter(|_| request.is_some()) {
+            session.settle();
         }
         let about = AgentRecord {
-            session: session.map(Keeping::id),
+            session: session.map(SessionLog::id),
             request: request.map(str::to_owned),
             interactive: setup.answers.are_there(),
             answers: Vec::new(),
@@ -126,13 +126,13 @@ impl<'c> AgentRun<'c> {
             answer: None,
             limits: setup.limits,
             conventions: setup.conventions.clone(),
-            from: session.map_or(0, Keeping::from),
+            from: session.map_or(0, SessionLog::from),
             orchestration: setup.orchestration.clone(),
             mode: setup.mode,
         };
         run.log.json(AGENT, &about)?;
         run.record.agent = Some(about);
-        let conversation = session.map(Keeping::conversation);
+        let conversation = session.map(SessionLog::conversation);
         if let Some(said) = conversation.filter(|said| !said.history.is_empty()) {
             run.log.json(CONVERSATION, &said)?;
         }
@@ -209,7 +209,7 @@ impl<'c> AgentRun<'c> {
         work: impl FnOnce(&mut Conversation) -> Result<String, AgentError>,
     ) -> Result<String, Error> {
         self.note_state(SessionState::Active)?;
-        let conversation = self.setup.session.map(Keeping::conversation);
+        let conversation = self.setup.session.map(SessionLog::conversation);
         let result = work(&mut conversation.unwrap_or_default()).map_err(|error| match error {
             AgentError::TooLong { .. } if self.run.borrow().record.steps.is_empty() => {
                 Error::from(error.at_once())
@@ -236,7 +236,7 @@ impl<'c> AgentRun<'c> {
 
     fn note_state(&self, state: SessionState) -> Result<(), Error> {
         let session = self.setup.session;
-        session.map_or(Ok(()), |kept| kept.note_state(state))
+        session.map_or(Ok(()), |session| session.note_state(state))
     }
 
     /// Shows the user a warning.
@@ -319,11 +319,11 @@ impl<'c> AgentRun<'c> {
         if let Some(worktree) = &self.worktree {
             result = worktree.settle(&mut run, result);
             let is_applied = result.is_ok() && self.context.scratch.is_some();
-            if let Some(kept) = self.setup.session.filter(|_| is_applied) {
+            if let Some(session) = self.setup.session.filter(|_| is_applied) {
                 let tree = worktree.tree.borrow();
                 let changed: Vec<_> = tree.changed().map(str::to_owned).collect();
                 drop(tree);
-                result = kept.applied(&changed).and(result);
+                result = session.applied(&changed).and(result);
             }
             worktree.review(self.context, &mut run);
         }
@@ -362,11 +362,11 @@ impl<'c> AgentRun<'c> {
             (None, Ok((reply, ()))) => tokens::count(&text) + tokens::count(&reply.text),
             (None, Err(_)) => 0,
         };
-        if let Some(kept) = self.setup.session {
+        if let Some(session) = self.setup.session {
             if let Some(usage) = made.and_then(|made| made.usage) {
-                kept.answered(purpose, &usage);
+                session.answered(purpose, &usage);
             }
-            kept.count(purpose, tokens);
+            session.count(purpose, tokens);
         }
         let mut reply = asked.map(|(reply, ())| reply)?;
         if self.worktree.is_none() {
@@ -379,10 +379,10 @@ impl<'c> AgentRun<'c> {
 
     /// Records the result of a tool use.
     fn acted(&self, mut action: Action, effect: Option<Effect>) -> Result<(), Error> {
-        if let Some(kept) = self.setup.session {
-            kept.acted(&action, effect);
+        if let Some(session) = self.setup.session {
+            session.acted(&action, effect);
             if effect == Some(Effect::Writes) {
-                kept.wrote(&self.changed());
+                session.wrote(&self.changed());
             }
         }
         let worktree = self.worktree.as_ref();
@@ -435,14 +435,14 @@ impl Host for AgentRun<'_> {
         run().log_step().map_err(|error| Error::from(error).into())
     }
 
-    fn keep(&self, purpose: &Purpose, conversation: &Conversation) -> Result<(), AgentError> {
+    fn save(&self, purpose: &Purpose, conversation: &Conversation) -> Result<(), AgentError> {
         let session = self.setup.session;
-        Ok(session.map_or(Ok(()), |kept| kept.keep(purpose, conversation))?)
+        Ok(session.map_or(Ok(()), |session| session.save(purpose, conversation))?)
     }
 
     fn compressed(&self, purpose: &Purpose, compressed: Compressed) {
-        if let Some(kept) = self.setup.session {
-            kept.compressed(purpose, compressed);
+        if let Some(session) = self.setup.session {
+            session.compressed(purpose, compressed);
         }
     }
 
@@ -473,7 +473,7 @@ impl Host for AgentRun<'_> {
 
     fn changes(&self) -> String {
         let worktree = self.worktree.as_ref();
-        worktree.map(Worktree::told).unwrap_or_default()
+        worktree.map(Worktree::changes).unwrap_or_default()
     }
 
     fn is_in_scratch(&self) -> bool {
@@ -507,7 +507,7 @@ impl AgentRun<'_> {
         self.answered((prompt, prompt), AT_WORK, later)
     }
 
-    /// Returns the user's answer to a question that is shown with a prompt, and records both; `told` answers commands
+    /// Returns the user's answer to a question that is shown with a prompt, and records both; `reply` answers commands
     /// other than `/exit`, which ends the work, and `/help`.
     ///
     /// # Errors
@@ -516,14 +516,14 @@ impl AgentRun<'_> {
         &self,
         (question, prompt): (&str, &str),
         help: Help<'_>,
-        told: impl Fn(Slash) -> String,
+        reply: impl Fn(Slash) -> String,
     ) -> Result<Option<String>, Error> {
         let obey = |command| match command {
             Slash::Exit => {
                 self.heard(question, prompt, Some("/exit"))?;
                 Err(Error::from(AgentError::Left))
             }
-            command => Ok(told(command)),
+            command => Ok(reply(command)),
         };
         let ask = || self.typed(question, prompt);
         let answer = asked(self.context, help, ask, obey)?;

@@ -40,7 +40,7 @@ impl<'c> Worktree<'c> {
     }
 
     /// Lists the files changed in this run and before it, for the auditor.
-    pub fn told(&self) -> String {
+    pub fn changes(&self) -> String {
         let changed = listed(&closing::changed_so_far(&self.tree.borrow()));
         let before = match &self.before {
             None => "(not known: there is no git repository whose index can be read)".to_owned(),
@@ -82,6 +82,6 @@ fn listed(lines: &[String]) -> String {
     const MOST: usize = 200;
     match first_lines(lines.iter().map(|line| escaped(line)), MOST).as_slice() {
         [] => "(nothing)".to_owned(),
-        told => told.join("\n"),
+        lines => lines.join("\n"),
     }
 }

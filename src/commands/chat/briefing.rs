@@ -80,7 +80,7 @@ impl Briefing {
             warnings,
             ..Self::deserialize(known).unwrap_or_default()
         };
-        briefing.tell_anew();
+        briefing.remind_again();
         briefing
     }
 
@@ -101,7 +101,7 @@ impl Briefing {
         if let Some(path) = &path {
             self.seen.saw(path);
             let deeper = self.files.deeper(path);
-            self.tell(deeper, Some(path));
+            self.remind(deeper, Some(path));
         }
         let is_file = path.is_some_and(|path| !path.is_dir());
         if matches!(effect, Effect::Runs | Effect::Writes) && !is_file {
@@ -171,7 +171,7 @@ impl Briefing {
     }
 
     /// Marks the reminders last returned by [`next`](Self::next) as delivered.
-    pub fn told(&mut self) {
+    pub fn delivered(&mut self) {
         self.waiting.drain(..self.given.min(self.waiting.len()));
         self.given = 0;
     }
@@ -187,7 +187,7 @@ impl Briefing {
             let (files, warnings) = ContextFiles::load(&self.root, &self.directory);
             self.files = files;
             self.warnings.extend(warnings);
-            self.tell_anew();
+            self.remind_again();
         }
         self.files.prompt().map(str::to_owned)
     }
@@ -200,7 +200,7 @@ impl Briefing {
         said: &[HistoryMessage],
     ) -> Vec<HistoryMessage> {
         let changed = self.files.refresh();
-        self.tell(changed, None);
+        self.remind(changed, None);
         self.look();
         self.given = self.waiting.len();
         let mut next = due(mode, todos, said);
@@ -221,7 +221,7 @@ impl Briefing {
 
     /// Adds a reminder that the prompt has the latest instructions, and repeats the instructions added for deeper
     /// directories as they are now.
-    fn tell_anew(&mut self) {
+    fn remind_again(&mut self) {
         let Some(joined) = self.joined.take() else {
             return;
         };
@@ -229,20 +229,20 @@ impl Briefing {
         self.joined = Some(Vec::new());
         for path in joined {
             let deeper = self.files.deeper(&path);
-            self.tell(deeper, Some(&path));
+            self.remind(deeper, Some(&path));
         }
     }
 
-    fn tell(
+    fn remind(
         &mut self,
-        (told, warnings): (Vec<HistoryMessage>, Vec<String>),
+        (reminders, warnings): (Vec<HistoryMessage>, Vec<String>),
         joins_by: Option<&PathBuf>,
     ) {
-        if !told.is_empty() {
+        if !reminders.is_empty() {
             let joined = self.joined.get_or_insert_default();
             joined.extend(joins_by.cloned());
         }
-        self.waiting.extend(told);
+        self.waiting.extend(reminders);
         self.warnings.extend(warnings);
     }
 }
@@ -361,7 +361,7 @@ mod tests {
         fn says(&mut self, expected: &str) {
             let next = self.next();
             assert_eq!(self.next(), next);
-            self.briefing.told();
+            self.briefing.delivered();
             self.said.extend(next.clone());
             let told: Vec<String> = next.into_iter().map(|said| said.content).collect();
             assert!(told.join("\n").contains(expected), "{expected}: {told:?}");

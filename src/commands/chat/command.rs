@@ -16,9 +16,9 @@ use super::{attach, login, models, outgoing, place, proposals, request, settings
 use crate::agent::conversation::UserRequest;
 use crate::agent::session::SessionFile;
 use crate::commands::answers::AnswerSource;
-use crate::commands::keeping::{Keeping as _, SessionChoice};
 use crate::commands::screen::{Screen, at_screen, screen_options, with_user};
 use crate::commands::sessions::{self as listing, KEEPS_ALL};
+use crate::commands::stored_session::{SessionChoice, SessionLog as _};
 use crate::commands::talk::{Unfinished, left, say, slash};
 use crate::commands::workspace::AgentOptions;
 use crate::model::Provider;
@@ -111,7 +111,7 @@ fn headless(
     };
     let shared = SharedMode::new(mode.unwrap_or_default());
     let mut place = ChatPlace::open(context, options, chosen, shared)?;
-    place.tell_warnings();
+    place.report_warnings();
     let recorded = place.base.replay(context, options)?;
     let recorded_mode = place.base.recorded.as_ref().and_then(|record| record.mode);
     if let Some(mode) = recorded_mode.filter(|_| mode.is_none()) {
@@ -247,7 +247,7 @@ fn talk_until_left(
         if let Some(known) = permissions.take() {
             place.permissions.replace(known);
         }
-        place.tell_warnings();
+        place.report_warnings();
         if let Some(uncontained) = &place.base.uncontained {
             context.warn(uncontained.clone());
         }
@@ -261,7 +261,7 @@ fn talk_until_left(
             TalkEnd::Reopen(another) => account = another,
         }
         if let Some(screen) = screen {
-            screen.tell(ToScreen::SettingUp);
+            screen.post(ToScreen::SettingUp);
         }
         options.session = SessionChoice::Named(place.id());
         options.choice.model = Some(place.base.models.first.spec.name.clone());

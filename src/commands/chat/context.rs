@@ -100,7 +100,7 @@ impl ContextFiles {
     /// Reads the files again. Returns reminders of those that have changed, and warnings about those that have become
     /// unusable.
     pub fn refresh(&mut self) -> (Vec<HistoryMessage>, Vec<String>) {
-        let (mut told, mut warnings) = (Vec::new(), Vec::new());
+        let (mut reminders, mut warnings) = (Vec::new(), Vec::new());
         let before = std::mem::take(&mut self.files);
         let paths = before.iter().map(|file| file.path.clone());
         self.files = paths.map(ContextFile::read).collect();
@@ -114,16 +114,16 @@ impl ContextFiles {
                     || HistoryMessage::reminder(&format!("`{}` {GONE}", self.name(&now.path)));
                 let tagged = self.tagged(now);
                 let changed = tagged.map(|tagged| HistoryMessage::reminder_of(CHANGED, &tagged));
-                told.push(changed.unwrap_or_else(gone));
+                reminders.push(changed.unwrap_or_else(gone));
             }
         }
-        (told, warnings)
+        (reminders, warnings)
     }
 
     /// Returns the instructions in the directories that lead to `path` which the model does not know yet, and warnings
     /// about unusable files. `path` is the absolute path of something that the model reads or changes.
     pub fn deeper(&mut self, path: &Path) -> (Vec<HistoryMessage>, Vec<String>) {
-        let (mut told, mut warnings) = (Vec::new(), Vec::new());
+        let (mut reminders, mut warnings) = (Vec::new(), Vec::new());
         let path = path_clean::clean(path);
         for directory in way_down(&self.top, path.parent().unwrap_or(&path)) {
             if directory != self.top && directory.is_symlink() {
@@ -138,11 +138,11 @@ impl ContextFiles {
                 continue;
             }
             let tagged = self.tagged(&file);
-            told.extend(tagged.map(|tagged| HistoryMessage::reminder_of(JOINS, &tagged)));
+            reminders.extend(tagged.map(|tagged| HistoryMessage::reminder_of(JOINS, &tagged)));
             warnings.extend(self.warning(&file));
             self.files.push(file);
         }
-        (told, warnings)
+        (reminders, warnings)
     }
 
     /// Formats a file's path and content, enclosed in tags.

@@ -86,8 +86,8 @@ fn subject(input: &Value) -> &str {
 /// Adds the result of a call to its entry.
 fn answer(entry: &mut Entry, said: &HistoryMessage) {
     if let Entry::Tool(tool) = entry {
-        let told = said.content.strip_prefix(FAILED);
-        let text = told.filter(|_| said.is_failed).unwrap_or(&said.content);
+        let failure = said.content.strip_prefix(FAILED);
+        let text = failure.filter(|_| said.is_failed).unwrap_or(&said.content);
         tool.result = Some(ended(text, said.is_failed));
     }
 }

@@ -128,7 +128,7 @@ fn by_rule(
 ///
 /// # Errors
 /// Fails if the key is rejected, the account does not exist, or the accounts cannot be used.
-pub fn log_in(context: &Context<'_>, argument: &str, usual: Provider) -> Result<Said, Error> {
+pub fn log_in(context: &Context<'_>, argument: &str, usual: Provider) -> Result<SignIn, Error> {
     match LoginArgument::read(argument).map_err(ChatError::from)? {
         LoginArgument::Key {
             key,
@@ -151,7 +151,7 @@ pub fn log_in_with(
     key: &str,
     account: Option<&str>,
     provider: Provider,
-) -> Result<Said, Error> {
+) -> Result<SignIn, Error> {
     let account = (account.unwrap_or(DEFAULT), provider);
     let check = |key: &ApiKey| check(context, provider, key);
     store(&home(context)?, context.environment, account, key, &check)
@@ -171,7 +171,7 @@ pub fn provider_of(key: &str) -> Option<Provider> {
 ///
 /// # Errors
 /// Fails if the accounts cannot be used.
-pub fn log_out(context: &Context<'_>) -> Result<Said, Error> {
+pub fn log_out(context: &Context<'_>) -> Result<SignIn, Error> {
     sign_out(&home(context)?, context.environment)
 }
 
@@ -223,14 +223,14 @@ pub fn logout(context: &Context<'_>) -> Result<Outcome, Failure> {
 
 /// The message about a completed action.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Said {
+pub struct SignIn {
     done: String,
     warnings: Vec<String>,
     /// The account used from now on, if the user has signed in.
     pub account: Option<String>,
 }
 
-impl Said {
+impl SignIn {
     /// Formats the message as Markdown.
     pub fn markdown(&self) -> String {
         let sentences =
@@ -241,7 +241,7 @@ impl Said {
     fn outcome(self) -> Outcome {
         Outcome {
             warnings: self.warnings,
-            ..Outcome::said(self.done)
+            ..Outcome::new(self.done)
         }
     }
 }
@@ -292,7 +292,7 @@ fn store(
     (account, provider): (&str, Provider),
     key: &str,
     check: &dyn Fn(&ApiKey) -> Result<Option<String>, Error>,
-) -> Result<Said, Error> {
+) -> Result<SignIn, Error> {
     let key = ApiKey::parse(key.as_bytes()).map_err(ChatError::from)?;
     check_name(account).map_err(ChatError::from)?;
     load(home)?;
@@ -305,7 +305,7 @@ fn store(
     Ok(signed_in(account, provider, warning, environment))
 }
 
-fn switch(home: &Path, environment: &Environment, name: &str) -> Result<Said, Error> {
+fn switch(home: &Path, environment: &Environment, name: &str) -> Result<SignIn, Error> {
     let provider = change(home, |accounts| {
         accounts.switch(name).map_err(ChatError::from)?;
         Ok(active_provider(accounts))
@@ -318,10 +318,10 @@ fn signed_in(
     provider: Provider,
     warning: Option<String>,
     environment: &Environment,
-) -> Said {
+) -> SignIn {
     let overridden = overriding(environment, provider)
         .map(|variable| format!("`{variable}` is set, and goes before it in new sessions"));
-    Said {
+    SignIn {
         done: match provider {
             accounts::USUAL => format!("Signed in as {account}"),
             other => format!(
@@ -334,7 +334,7 @@ fn signed_in(
     }
 }
 
-fn sign_out(home: &Path, environment: &Environment) -> Result<Said, Error> {
+fn sign_out(home: &Path, environment: &Environment) -> Result<SignIn, Error> {
     let (done, provider) = change(home, |accounts| {
         let provider = active_provider(accounts);
         let done = match (accounts.remove_active(), accounts.active()) {
@@ -348,7 +348,7 @@ fn sign_out(home: &Path, environment: &Environment) -> Result<Said, Error> {
     })?;
     let overridden = overriding(environment, provider)
         .map(|variable| format!("`{variable}` is set, and its key still counts"));
-    Ok(Said {
+    Ok(SignIn {
         done,
         warnings: overridden.into_iter().collect(),
         account: None,

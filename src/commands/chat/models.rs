@@ -148,8 +148,8 @@ fn description(spec: &ModelSpec, listed: Option<&[ListedModel]>) -> String {
         format!("{price} above {}", short(long.above))
     });
     // The values to compare come first, as the end is cut off if there is little room.
-    let told = [window, usual, long, name];
-    told.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    let parts = [window, usual, long, name];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// Formats the prices of prompt and answer, such as `$2/$10`.

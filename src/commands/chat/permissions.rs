@@ -125,12 +125,12 @@ impl Permissions for ChatPermissions<'_> {
             }
             return Permission::Ask(question);
         };
-        let told = told(call, &reasons);
+        let described = described(call, &reasons);
         let refusal = format!(
-            "nobody is there to allow {told}; do it another way, or go on without it and say that it was not done"
+            "nobody is there to allow {described}; do it another way, or go on without it and say that it was not done"
         );
         let mut refused = refused.borrow_mut();
-        refused.calls.push(told);
+        refused.calls.push(described);
         refused.is_asked_always |= !reasons.is_empty();
         Permission::Refused(refusal)
     }
@@ -219,7 +219,7 @@ fn question(call: &ToolCall, reasons: &[&'static str]) -> Question {
 }
 
 /// Formats a call on one line, such as ``execute_command `rm x` (deletes)``.
-fn told(call: &ToolCall, reasons: &[&'static str]) -> String {
+fn described(call: &ToolCall, reasons: &[&'static str]) -> String {
     let shown = match &*subject(call) {
         "" => String::new(),
         subject => format!(" {}", quoted(&one_line(subject, IN_SENTENCE))),

@@ -23,9 +23,9 @@ use crate::agent::conversation::{Conversation, HistoryMessage, transcript};
 use crate::agent::memory::truncate::{Meter, sent, tokens_of};
 use crate::agent::session::SessionState;
 use crate::agent::tool::Effect;
-use crate::commands::keeping::{Keeping, SessionChoice};
 use crate::commands::sessions::KEEPS_ALL;
-use crate::commands::workspace::{AgentOptions, Workspace, check_project, kept};
+use crate::commands::stored_session::{SessionChoice, SessionLog};
+use crate::commands::workspace::{AgentOptions, Workspace, check_project, stored};
 use crate::exec::sandbox::SandboxMode;
 use crate::model::message::Role;
 use crate::model::usage::Usage;
@@ -98,30 +98,30 @@ pub struct ChatPlace<'c> {
     warnings: Vec<String>,
 }
 
-impl Keeping for ChatPlace<'_> {
+impl SessionLog for ChatPlace<'_> {
     fn id(&self) -> String {
-        self.base.kept.id()
+        self.base.stored.id()
     }
 
     fn conversation(&self) -> Conversation {
-        self.base.kept.conversation()
+        self.base.stored.conversation()
     }
 
     fn settle(&self) {
-        self.base.kept.settle();
+        self.base.stored.settle();
     }
 
     fn note_state(&self, state: SessionState) -> Result<(), Error> {
-        self.base.kept.note_state(state)
+        self.base.stored.note_state(state)
     }
 
-    fn keep(&self, purpose: &Purpose, conversation: &Conversation) -> Result<(), Error> {
+    fn save(&self, purpose: &Purpose, conversation: &Conversation) -> Result<(), Error> {
         // A tool call may follow: changes made before it must not be taken for its own.
         self.briefing.borrow_mut().look();
         if *purpose != Purpose::STEP {
             return Ok(());
         }
-        self.base.kept.change(|session| {
+        self.base.stored.change(|session| {
             session.conversation.follow(conversation);
             session.conversation.todos.clone_from(&self.todos.borrow());
             session.file.context_tokens = self.meter.used(conversation);
@@ -135,7 +135,7 @@ impl Keeping for ChatPlace<'_> {
         if let Some(scratch) = self.context.scratch {
             briefing.applied(scratch, paths);
         }
-        self.base.kept.change(|session| {
+        self.base.stored.change(|session| {
             session.conversation.is_unapplied = false;
             session.file.briefing = briefing.known();
         })
@@ -151,9 +151,9 @@ impl Keeping for ChatPlace<'_> {
 
     fn count(&self, purpose: &Purpose, tokens: u64) {
         if *purpose == Purpose::STEP {
-            self.briefing.borrow_mut().told();
+            self.briefing.borrow_mut().delivered();
         }
-        self.base.kept.count(purpose, tokens);
+        self.base.stored.count(purpose, tokens);
     }
 
     fn answered(&self, purpose: &Purpose, usage: &Usage) {
@@ -166,7 +166,7 @@ impl Keeping for ChatPlace<'_> {
         if *purpose == Purpose::STEP {
             self.briefing.borrow_mut().renewed();
         }
-        self.base.kept.compressed(purpose, compressed);
+        self.base.stored.compressed(purpose, compressed);
     }
 }
 
@@ -204,9 +204,9 @@ impl<'c> ChatPlace<'c> {
         }
         let window = models.first.spec.prompt_window();
         let limits = LimitsRecord::new(window, TRIES, MOST_LOOPS, Some(COMMAND_TIMEOUT));
-        let kept = kept(context, options, (&CHAT, &home), KEEPS_ALL)?;
+        let stored = stored(context, options, (&CHAT, &home), KEEPS_ALL)?;
         let key_file = home.join(accounts::FILE);
-        let mut base = Workspace::of(context, options, kept, models, limits, &key_file)?;
+        let mut base = Workspace::of(context, options, stored, models, limits, &key_file)?;
         base.closed = closed_paths(root, &home);
         let processes = base.processes.into_inner().with_grace(GRACE);
         base.processes = RefCell::new(processes.showing_credentials(options.choice.allow_secrets));
@@ -236,7 +236,7 @@ impl<'c> ChatPlace<'c> {
     /// Adopts the state of the session that is open now.
     fn take_up(&mut self) {
         let thinker = self.thinker();
-        let session = self.base.kept.session.get_mut();
+        let session = self.base.stored.session.get_mut();
         session.conversation.set_thinker(&thinker);
         let (file, conversation) = (&session.file, &session.conversation);
         self.meter.estimated(file.context_tokens, conversation);
@@ -274,8 +274,8 @@ impl<'c> ChatPlace<'c> {
     }
 
     /// Shows the warnings after the conversation so far.
-    pub fn tell_warnings(&self) {
-        self.base.models.tell_base_urls(self.context);
+    pub fn report_warnings(&self) {
+        self.base.models.report_base_urls(self.context);
         for warning in &self.warnings {
             self.context.warn(warning.clone());
         }
@@ -289,7 +289,7 @@ impl<'c> ChatPlace<'c> {
         self.briefing.borrow_mut().undone(paths);
         let known = self.briefing.borrow().known();
         self.base
-            .kept
+            .stored
             .change(|session| session.file.briefing = known)
     }
 
@@ -302,7 +302,7 @@ impl<'c> ChatPlace<'c> {
         if begun.is_empty() {
             return Ok(());
         }
-        self.base.kept.change(|session| {
+        self.base.stored.change(|session| {
             session.conversation.say(HistoryMessage::of_agent(begun));
             session.conversation.say(HistoryMessage::note(STOPPED));
         })
@@ -315,7 +315,7 @@ impl<'c> ChatPlace<'c> {
 
     /// Returns the number of tokens of the window that the conversation uses.
     pub fn used(&self) -> u64 {
-        let session = self.base.kept.session.borrow();
+        let session = self.base.stored.session.borrow();
         match self.meter.used(&session.conversation) {
             // The vendor has not reported any usage yet.
             0 => tokens_of(&sent(&session.conversation)),
@@ -330,12 +330,12 @@ impl<'c> ChatPlace<'c> {
 
     /// Returns the conversation as shown on the screen.
     pub fn transcript(&self) -> Vec<Entry> {
-        entries(&self.base.kept.session.borrow().conversation)
+        entries(&self.base.stored.session.borrow().conversation)
     }
 
     /// Returns the agent's last reply to the latest request, if any.
     pub fn last_words(&self) -> Option<String> {
-        let session = self.base.kept.session.borrow();
+        let session = self.base.stored.session.borrow();
         let history = session.conversation.history.iter().rev();
         // Replies to earlier requests do not count.
         let mut since = history.take_while(|said| said.role != Role::User || said.is_tagged);
@@ -346,7 +346,7 @@ impl<'c> ChatPlace<'c> {
 
     /// Returns the text left on the terminal: the last exchange, and the command that resumes the session.
     pub fn farewell(&self) -> String {
-        let session = self.base.kept.session.borrow();
+        let session = self.base.stored.session.borrow();
         let Some(request) = session.conversation.requests.last() else {
             return String::new();
         };
@@ -389,7 +389,7 @@ impl<'c> ChatPlace<'c> {
 
     /// Returns the whole conversation as text.
     pub fn transcript_text(&self) -> String {
-        let session = self.base.kept.session.borrow();
+        let session = self.base.stored.session.borrow();
         let conversation = &session.conversation;
         let said = conversation.earlier.iter().chain(&conversation.history);
         // Tagged messages are meant for the model only.
@@ -431,7 +431,7 @@ impl<'c> ChatPlace<'c> {
         self.base.set_models(models, window);
         self.key = key;
         let thinker = self.thinker();
-        let session = self.base.kept.session.get_mut();
+        let session = self.base.stored.session.get_mut();
         session.conversation.set_thinker(&thinker);
         Ok(())
     }

@@ -24,7 +24,7 @@ const STALE_LIST: &str = "The todo list has not been touched for a while. Bring 
                           does not tell any more what is done and what is under way. Do not mention this to the user.";
 
 /// Returns the reminder that this mode applies from now on.
-fn told_of(mode: Mode) -> &'static str {
+fn text_of(mode: Mode) -> &'static str {
     match mode {
         Mode::Regular => {
             "The mode is Regular now: work on what the user asks for. The user is asked before something is changed or \
@@ -43,13 +43,13 @@ fn told_of(mode: Mode) -> &'static str {
 
 /// Returns the reminders of mode and todo list due in the next call, in view of what was `said` before.
 pub fn due(mode: Mode, todos: &[Todo], said: &[HistoryMessage]) -> Vec<HistoryMessage> {
-    let reminder = |mode: &Mode| HistoryMessage::reminder(told_of(*mode));
+    let reminder = |mode: &Mode| HistoryMessage::reminder(text_of(*mode));
     let modes: Vec<_> = Mode::value_variants().iter().map(reminder).collect();
     let latest = said.iter().rev();
-    let told = latest.clone().find(|message| modes.contains(message));
+    let earlier = latest.clone().find(|message| modes.contains(message));
     let now = reminder(&mode);
     let mut due = Vec::new();
-    if told != Some(&now) {
+    if earlier != Some(&now) {
         due.push(now);
     }
     if mode == Mode::Planning {

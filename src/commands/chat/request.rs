@@ -18,7 +18,7 @@ use crate::agent::tools::spawn::Work;
 use crate::agent::{Agent, AgentError, Brief, Env, Host, ToolTries};
 use crate::commands::agent_run::{AgentRun, AgentSetup};
 use crate::commands::answers::AnswerSource;
-use crate::commands::keeping::Keeping as _;
+use crate::commands::stored_session::SessionLog as _;
 use crate::commands::talk::question::permission;
 use crate::commands::talk::say;
 use crate::commands::talk::tally::record_of;
@@ -56,8 +56,8 @@ pub fn ask(
     if let Some(choice) = remembered(question, &verdict) {
         trusting::ask_before(place, user, &choice)?;
         let now = place.context.clock.now();
-        let kept = place.permissions.borrow_mut().remember(&choice, now);
-        if let Err(problem) = kept {
+        let remembered = place.permissions.borrow_mut().remember(&choice, now);
+        if let Err(problem) = remembered {
             let hint = problem.hint().unwrap_or_default();
             say(place.context, user, &format!("{problem}\n\n{hint}"));
         }
@@ -98,7 +98,7 @@ pub fn work(
                 known.taken_out(&run.changed(), &commands(since));
             }
             place.briefing.replace(known);
-            if let Err(problem) = place.keep(&Purpose::STEP, &before) {
+            if let Err(problem) = place.save(&Purpose::STEP, &before) {
                 run.warn(problem.to_string());
             }
         }
@@ -272,7 +272,7 @@ pub fn aside(
             };
             let said = work(&looking, conversation)?;
             if keeps {
-                Host::keep(run, &Purpose::STEP, conversation)?;
+                Host::save(run, &Purpose::STEP, conversation)?;
                 place.briefing.borrow_mut().renewed();
             }
             Ok(said)
@@ -337,7 +337,7 @@ fn instructions(context: &Context<'_>, is_headless: bool) -> String {
 
 /// Returns the reminders due since the last step.
 fn reminders(place: &ChatPlace<'_>) -> Vec<HistoryMessage> {
-    let session = place.base.kept.session.borrow();
+    let session = place.base.stored.session.borrow();
     let said = session.conversation.not_left_out();
     // A reply that was paused goes back with nothing behind it.
     if said.last().is_some_and(|last| last.role == Role::Assistant) {

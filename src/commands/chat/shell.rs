@@ -37,11 +37,11 @@ pub fn run_for_user(place: &ChatPlace<'_>, command: &str) -> Result<(), Failure>
         let (text, output, output_file) = run_in(place, run, command, shown)?;
         printed = output.printed;
         rest = (output.command == CommandEnd::InBackground).then_some(output_file);
-        let told = format!("The user has run this command:\n$ {shown}\n{text}");
+        let report = format!("The user has run this command:\n$ {shown}\n{text}");
         let attributes = [("tool", &*EXECUTE_COMMAND.name)];
-        let result = tagged(Tag::TOOL_RESULT, &attributes, &told);
+        let result = tagged(Tag::TOOL_RESULT, &attributes, &report);
         conversation.say(HistoryMessage::tagged(result));
-        run.keep(&Purpose::STEP, conversation)?;
+        run.save(&Purpose::STEP, conversation)?;
         place.context.interrupt.check()?;
         Ok(text)
     })?;

@@ -9,8 +9,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::place::ChatPlace;
-use crate::commands::keeping::Keeping as _;
 use crate::commands::last::{self, Spent};
+use crate::commands::stored_session::SessionLog as _;
 use crate::record::result::RunRecord;
 use crate::run::not_ready::NotReady;
 use crate::sys::error::Error;
@@ -47,9 +47,9 @@ pub fn count(place: &ChatPlace<'_>, record: &RunRecord) {
 ///
 /// # Errors
 /// Fails if the totals cannot be read.
-pub fn told(place: &ChatPlace<'_>) -> Result<String, Error> {
+pub fn summary(place: &ChatPlace<'_>) -> Result<String, Error> {
     let session = Spent {
-        tokens: place.base.kept.session.borrow().file.total_tokens,
+        tokens: place.base.stored.session.borrow().file.total_tokens,
         ..last::spent_in(place.context, &place.id())?
     };
     let spent = place.account().map(|account| by(&place.home, &account));

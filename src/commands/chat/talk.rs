@@ -7,14 +7,14 @@ use super::attach::submission;
 use super::checklist::checklist;
 use super::commands;
 use super::entries::STOPPED_SHOWN;
-use super::login::Said;
+use super::login::SignIn;
 use super::place::ChatPlace;
 use super::{attach, login, proposals, request, shell, spending, trusting};
 use crate::agent::AgentError;
 use crate::agent::conversation::UserRequest;
 use crate::commands::answers::AnswerSource;
-use crate::commands::keeping::{Keeping as _, SessionChoice};
 use crate::commands::screen::Screen;
+use crate::commands::stored_session::{SessionChoice, SessionLog as _};
 use crate::commands::talk::menu::chosen_number;
 use crate::commands::talk::slash::Slash;
 use crate::commands::talk::tally::Tally;
@@ -107,7 +107,7 @@ impl Talker for Chat<'_, '_> {
             model: spec.name.clone(),
             vendor: spec.provider.vendor().name,
             window: self.place.window(),
-            tokens: self.place.base.kept.session.borrow().file.total_tokens,
+            tokens: self.place.base.stored.session.borrow().file.total_tokens,
             // Calls made besides the conversation do not count towards its size.
             used: Some(self.place.used()),
             mode: Some(self.place.mode.get()),
@@ -141,7 +141,7 @@ impl Talker for Chat<'_, '_> {
     }
 
     fn show(&self) {
-        self.tell(ToScreen::Todos(self.place.todos.borrow().clone()));
+        self.post(ToScreen::Todos(self.place.todos.borrow().clone()));
     }
 
     fn attend(
@@ -185,7 +185,7 @@ impl Talker for Chat<'_, '_> {
 
     fn sessions(&self) -> Result<Vec<(String, String)>, Failure> {
         let here = self.place.context.project.directory();
-        self.place.base.kept.others(here)
+        self.place.base.stored.others(here)
     }
 
     fn change_session(&mut self, which: SessionChoice) -> Result<String, Failure> {
@@ -207,7 +207,7 @@ impl Talker for Chat<'_, '_> {
     }
 
     fn cost(&self, _tally: &Tally) -> Result<String, Failure> {
-        Ok(spending::told(self.place)?)
+        Ok(spending::summary(self.place)?)
     }
 
     fn obey(
@@ -221,7 +221,7 @@ impl Talker for Chat<'_, '_> {
             Slash::Permissions => self.place.permissions.borrow().markdown(),
             Slash::Copy => match self.place.last_words() {
                 Some(words) => {
-                    self.tell(ToScreen::Copy(words));
+                    self.post(ToScreen::Copy(words));
                     "the last reply is in the clipboard".to_owned()
                 }
                 None => "there is no reply yet".to_owned(),
@@ -229,7 +229,7 @@ impl Talker for Chat<'_, '_> {
             Slash::Transcript => {
                 let text = self.place.transcript_text();
                 match self.screen {
-                    Some(screen) => screen.tell(ToScreen::Page(text)),
+                    Some(screen) => screen.post(ToScreen::Page(text)),
                     None => talk.context.reporter.event(&Event::Shown(text)),
                 }
                 return Ok(None);
@@ -339,38 +339,38 @@ impl Chat<'_, '_> {
     }
 
     fn login(&mut self, argument: &str) -> Result<String, Failure> {
-        let said = match argument {
+        let message = match argument {
             "" => self.choose_account()?,
             argument => Some(self.log_in(argument)?),
         };
-        Ok(match said {
-            Some(said) => self.reopen(said),
+        Ok(match message {
+            Some(message) => self.reopen(message),
             None => "the account stays the same".to_owned(),
         })
     }
 
     /// Ends the conversation to set everything up again, which also ends background processes. The returned message
     /// and a reminder to the model name these processes.
-    fn reopen(&mut self, said: Said) -> String {
-        let told = said.markdown();
-        if let Some(request) = self.without_key.take_if(|_| said.account.is_some()) {
+    fn reopen(&mut self, message: SignIn) -> String {
+        let text = message.markdown();
+        if let Some(request) = self.without_key.take_if(|_| message.account.is_some()) {
             self.user.borrow_mut().send(request);
         }
-        self.end = TalkEnd::Reopen(said.account);
+        self.end = TalkEnd::Reopen(message.account);
         let mut processes = self.place.base.processes.borrow_mut().list();
         processes.retain(|process| process.status.is_none());
         let running: Vec<String> = processes.into_iter().map(|process| process.id).collect();
         if running.is_empty() {
-            return told;
+            return text;
         }
         self.place.briefing.borrow_mut().ended(&running);
         format!(
-            "{told}; that has ended these background processes: {}",
+            "{text}; that has ended these background processes: {}",
             running.join(", ")
         )
     }
 
-    fn log_in(&self, argument: &str) -> Result<Said, Failure> {
+    fn log_in(&self, argument: &str) -> Result<SignIn, Failure> {
         Ok(login::log_in(
             self.place.context,
             argument,
@@ -389,12 +389,12 @@ impl Chat<'_, '_> {
     }
 
     /// Signs in with the account that the user chooses, or with a key that they type without echo.
-    fn choose_account(&self) -> Result<Option<Said>, Failure> {
+    fn choose_account(&self) -> Result<Option<SignIn>, Failure> {
         let accounts = login::accounts(self.place.context)?;
         let active = accounts.active().map(|account| &*account.name);
         let another = ("another key".to_owned(), "type it unseen".to_owned());
-        let told = |name: &str| if Some(name) == active { "active" } else { "" };
-        let item = |name: &str| (name.to_owned(), told(name).to_owned());
+        let state = |name: &str| if Some(name) == active { "active" } else { "" };
+        let item = |name: &str| (name.to_owned(), state(name).to_owned());
         let at = accounts.names().position(|name| Some(name) == active);
         let menu = Menu {
             title: "Sign in".to_owned(),
@@ -471,9 +471,9 @@ impl Chat<'_, '_> {
     }
 
     /// Sends this to the screen, if there is one.
-    fn tell(&self, told: ToScreen) {
+    fn post(&self, message: ToScreen) {
         if let Some(screen) = self.screen {
-            screen.tell(told);
+            screen.post(message);
         }
     }
 
@@ -492,8 +492,8 @@ impl Chat<'_, '_> {
 /// Shows a resumed conversation: all of it on the screen, only its end by lines.
 pub fn show_conversation(place: &ChatPlace<'_>, screen: Option<&Screen>) {
     if let Some(screen) = screen {
-        screen.tell(ToScreen::Transcript(place.transcript()));
-    } else if let Some(recap) = place.base.kept.session.borrow().conversation.recap() {
+        screen.post(ToScreen::Transcript(place.transcript()));
+    } else if let Some(recap) = place.base.stored.session.borrow().conversation.recap() {
         place.context.reporter.event(&Event::Words(recap));
     }
 }

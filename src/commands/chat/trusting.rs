@@ -105,7 +105,7 @@ pub fn trust(context: &Context<'_>, is_given: bool) -> Result<Outcome, Failure> 
     let (commands, _) = commands::load(root, &home);
     let untrusted = Untrusted::find(&permissions, &commands);
     if untrusted.lines.is_empty() {
-        return Ok(Outcome::said(
+        return Ok(Outcome::new(
             "done: nothing in this folder would allow anything that is not trusted",
         ));
     }
@@ -113,14 +113,14 @@ pub fn trust(context: &Context<'_>, is_given: bool) -> Result<Outcome, Failure> 
         context.notice(line.clone());
     }
     if !is_given && !is_agreed(context)? {
-        return Ok(Outcome::said(
+        return Ok(Outcome::new(
             "nothing was trusted: `always` counts as `ask` here",
         ));
     }
     let trusted = permissions.trust(&untrusted.commands);
     trusted.map_err(NotReady::of)?;
     let paths = untrusted.paths.join(", ");
-    Ok(Outcome::said(format!("done: {paths} trusted as it is now")))
+    Ok(Outcome::new(format!("done: {paths} trusted as it is now")))
 }
 
 fn is_agreed(context: &Context<'_>) -> Result<bool, Error> {

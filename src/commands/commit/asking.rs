@@ -150,13 +150,13 @@ impl Asking<'_> {
         let request = parsed.request();
         if let Some((code, request)) = self.code.as_mut().zip(request) {
             let granted = code.grant(&parsed, request, is_recorded, room);
-            let told = granted.map(|files| {
+            let done = granted.map(|files| {
                 let files = files.join(", ");
                 self.context
                     .notice(format!("the model gets what it asks for: {files}"));
                 None
             });
-            return (prose, told.map_err(|faults| Rejection { faults }.into()));
+            return (prose, done.map_err(|faults| Rejection { faults }.into()));
         }
         let seen = self.code.as_ref().map(|code| code.sight.whole.clone());
         let policy = PathPolicy::load(self.context.project.root(), self.context.sandbox.program);

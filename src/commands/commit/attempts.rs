@@ -92,7 +92,7 @@ struct Verdict {
 }
 
 /// A message of a thread.
-enum Told {
+enum AttemptEvent {
     Event(StepId, Event),
     Made(Box<Made>),
 }
@@ -117,8 +117,8 @@ impl Attempts<'_> {
             "changed by somebody while the attempts were built, without that",
             "made by somebody while the attempts were built, which may have read it",
         ];
-        let told = [changed, new].into_iter().zip(how);
-        for (files, how) in told.filter(|(files, _)| !files.is_empty()) {
+        let named = [changed, new].into_iter().zip(how);
+        for (files, how) in named.filter(|(files, _)| !files.is_empty()) {
             run.warn(format!("{how}: {}", listed(&files)));
         }
         let attempts: Vec<_> = made.iter().map(|made| made.record.clone()).collect();
@@ -228,16 +228,16 @@ impl Attempts<'_> {
         let root = self.context.project.root();
         let mut made = Vec::new();
         thread::scope(|scope| -> Result<(), Error> {
-            let (told, heard) = channel();
+            let (sender, receiver) = channel();
             let mut turn = Some(maker.begun.take());
             for (number, models) in (1..).zip(models) {
                 let step = match number {
                     1 => StepId::INITIAL,
                     number => StepId::new(Purpose::ATTEMPT, number),
                 };
-                let teller = Teller {
+                let reporter = AttemptReporter {
                     step,
-                    told: told.clone(),
+                    sender: sender.clone(),
                     turn: Mutex::new(turn.take()),
                 };
                 let waits = number > 1 && models.first.spec.name == first_model;
@@ -246,19 +246,19 @@ impl Attempts<'_> {
                     if waits {
                         drop(maker.begun.take());
                     }
-                    let made = maker.make(usize::from(number) - 1, models, &teller);
+                    let made = maker.make(usize::from(number) - 1, models, &reporter);
                     // If another thread could not be started, nothing receives this.
-                    let _ = teller.told.send(Told::Made(Box::new(made)));
+                    let _ = reporter.sender.send(AttemptEvent::Made(Box::new(made)));
                 };
                 let started = thread::Builder::new().spawn_scoped(scope, make);
                 started.map_err(PathError::of("start a thread for", root))?;
             }
-            drop(told);
+            drop(sender);
             let mut has_passed = false;
-            for told in heard {
-                match told {
-                    Told::Event(step, event) => self.pass_on(&step, &event),
-                    Told::Made(mut one) => {
+            for event in receiver {
+                match event {
+                    AttemptEvent::Event(step, event) => self.pass_on(&step, &event),
+                    AttemptEvent::Made(mut one) => {
                         has_passed |= one.record.passed;
                         if has_passed && self.cli.replies.first_pass {
                             self.context.interrupt.raise();
@@ -374,11 +374,11 @@ struct Maker<'m> {
 
 impl Maker<'_> {
     /// Makes an attempt.
-    fn make(&self, nth: usize, models: &mut Models<'_>, teller: &Teller<'_>) -> Made {
-        let context = self.context.with_reporter(teller);
+    fn make(&self, nth: usize, models: &mut Models<'_>, reporter: &AttemptReporter<'_>) -> Made {
+        let context = self.context.with_reporter(reporter);
         let began = context.clock.elapsed();
         let mut run = Run::part(&context, (self.log.clone(), self.purse.clone()));
-        let mut step = teller.step.clone();
+        let mut step = reporter.step.clone();
         models.end_by(Some(self.deadline));
         let asked = self.ask(&context, &mut run, models, &mut step);
         models.end_by(None);
@@ -486,21 +486,21 @@ fn lines(change: &FileChange) -> u64 {
 }
 
 /// Forwards an attempt's events to the main thread.
-struct Teller<'t> {
+struct AttemptReporter<'t> {
     step: StepId,
-    told: Sender<Told>,
+    sender: Sender<AttemptEvent>,
     /// The turn to send a request, held until the answer begins.
     turn: Mutex<Option<Turn<'t>>>,
 }
 
-impl Reporter for Teller<'_> {
+impl Reporter for AttemptReporter<'_> {
     fn event(&self, event: &Event) {
         if matches!(event, Event::Receiving { .. } | Event::Answered { .. }) {
             *self.turn.lock().unwrap_or_else(PoisonError::into_inner) = None;
         }
         let _ = self
-            .told
-            .send(Told::Event(self.step.clone(), event.clone()));
+            .sender
+            .send(AttemptEvent::Event(self.step.clone(), event.clone()));
     }
 
     /// The first attempt needs the pieces of its answer, which show when it begins.

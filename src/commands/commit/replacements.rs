@@ -36,9 +36,9 @@ fn present(tree: &RunTree<'_>, path: &str) -> io::Result<Option<String>> {
 pub fn shown(files: Files, tree: Option<&RunTree<'_>>) -> Vec<PresentFile> {
     let shown = files.into_iter().map(|(path, now)| {
         let before = tree
-            .and_then(|tree| tree.first_kept(&path))
-            .and_then(|kept| {
-                let text = files::read(&kept.path, Links::Refused, LARGEST).ok()?;
+            .and_then(|tree| tree.first_saved(&path))
+            .and_then(|saved| {
+                let text = files::read(&saved.path, Links::Refused, LARGEST).ok()?;
                 String::from_utf8(text).ok()
             });
         PresentFile::of(path, before.as_deref(), now)

@@ -34,9 +34,9 @@ use crate::agent::{Agent, Brief, ToolTries, protocol};
 use crate::commands::agent_run::{AgentRun, NOTHING_TO_COMPACT, compact};
 use crate::commands::answers::AnswerSource;
 use crate::commands::error::CommandError;
-use crate::commands::keeping::SessionChoice;
 use crate::commands::screen::with_user;
 use crate::commands::sessions as listing;
+use crate::commands::stored_session::SessionChoice;
 use crate::commands::talk::slash::Slash;
 use crate::commands::talk::{Standing, Talk, Talker, Unfinished, left};
 use crate::commands::workspace::{AgentOptions, PROOF_TIMEOUT, Workspace, home};
@@ -134,7 +134,7 @@ struct Developer<'t, 'c> {
 impl Developer<'_, '_> {
     /// Shows the end of the session so far.
     fn recap(&self) {
-        if let Some(recap) = self.place.kept.session.borrow().conversation.recap() {
+        if let Some(recap) = self.place.stored.session.borrow().conversation.recap() {
             self.context.reporter.event(&Event::Words(recap));
         }
     }
@@ -148,7 +148,7 @@ impl Talker for Developer<'_, '_> {
     }
 
     fn standing(&self) -> Standing {
-        let session = self.place.kept.session.borrow();
+        let session = self.place.stored.session.borrow();
         let spec = &self.place.models.first.spec;
         Standing {
             session: self.place.is_begun().then(|| session.id.to_string()),
@@ -165,7 +165,7 @@ impl Talker for Developer<'_, '_> {
         talk: &mut Talk<'_>,
         request: Option<Submission>,
     ) -> Result<Outcome, Failure> {
-        let told = request.map(|request| {
+        let prompt = request.map(|request| {
             let request = request.text.trim();
             match take(&mut self.undone).as_slice() {
                 [] => request.to_owned(),
@@ -176,7 +176,7 @@ impl Talker for Developer<'_, '_> {
             }
         });
         let answers = AnswerSource::Typed(talk.user);
-        let done = work(self.context, &self.place, answers, told.as_deref());
+        let done = work(self.context, &self.place, answers, prompt.as_deref());
         talk.count(&done);
         done
     }
@@ -187,7 +187,7 @@ impl Talker for Developer<'_, '_> {
     }
 
     fn sessions(&self) -> Result<Vec<(String, String)>, Failure> {
-        self.place.kept.others(self.context.project.directory())
+        self.place.stored.others(self.context.project.directory())
     }
 
     fn change_session(&mut self, which: SessionChoice) -> Result<String, Failure> {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::settings::{FILE, Settings};
 use crate::agent::session::SESSIONS;
-use crate::commands::workspace::{AgentOptions, Workspace, check_project, home, kept, own_paths};
+use crate::commands::workspace::{AgentOptions, Workspace, check_project, home, own_paths, stored};
 use crate::project::home::DEV;
 use crate::record::result::LimitsRecord;
 use crate::run::agent_models;
@@ -23,9 +23,9 @@ pub fn open<'c>(context: &'c Context<'c>, options: &AgentOptions) -> Result<Work
     let (home, settings) = settings(context)?;
     let models =
         agent_models::agent_model(context, &options.choice, &settings.model, settings.server())?;
-    models.tell(context);
+    models.report(context);
     let days = settings.session_retention_days;
-    let kept = kept(context, options, (&DEV, &home), days)?;
+    let stored = stored(context, options, (&DEV, &home), days)?;
     let window = Some(context_limit(&settings, &models));
     let (tries, timeout) = (settings.max_retries, Some(settings.command_timeout));
     let limits = LimitsRecord {
@@ -36,7 +36,7 @@ pub fn open<'c>(context: &'c Context<'c>, options: &AgentOptions) -> Result<Work
     Ok(Workspace {
         audit_commands: settings.audit_commands,
         closed: own_paths(&home, &[FILE, SESSIONS, history::FILE]),
-        ..Workspace::of(context, options, kept, models, limits, &key_file)?
+        ..Workspace::of(context, options, stored, models, limits, &key_file)?
     })
 }
 
@@ -56,7 +56,7 @@ pub fn choose_model<'c>(
         ..options.choice.clone()
     };
     let models = agent_models::agent_model(context, &choice, &settings.model, settings.server())?;
-    models.tell_base_urls(context);
+    models.report_base_urls(context);
     let limit = context_limit(&settings, &models);
     place.set_models(models, Some(limit));
     Ok(())

@@ -302,8 +302,8 @@ impl Manifest {
             let text = String::from_utf8(content).map_err(|_| "it is not UTF-8".to_owned())?;
             ensure(!text.trim().is_empty(), "it is empty").map(|()| text)
         });
-        let told = |reason: &String| format!("`{}`: {reason}", path.display());
-        read.as_ref().map(String::clone).map_err(told)
+        let described = |reason: &String| format!("`{}`: {reason}", path.display());
+        read.as_ref().map(String::clone).map_err(described)
     }
 
     fn parse(

@@ -119,7 +119,7 @@ pub fn publish(context: &Context<'_>, directory: &Path, branch: &str) -> Result<
             "`{host}` may be GitHub's or GitLab's: use the lines for one of them"
         ));
     }
-    Ok(publisher.told(&changes, rows.len()))
+    Ok(publisher.outcome(&changes, rows.len()))
 }
 
 struct Publisher<'p> {
@@ -222,7 +222,7 @@ impl Publisher<'_> {
     }
 
     /// Lists the branches, and how each tool turns the changes into pull requests.
-    fn told(&self, changes: &[Change<'_>], tasks: usize) -> Outcome {
+    fn outcome(&self, changes: &[Change<'_>], tasks: usize) -> Outcome {
         let branch = shell_quoted(self.branch);
         let name = shell_quoted(&self.branch.replace('/', "-"));
         let hosted = changes

@@ -82,7 +82,7 @@ pub fn report(
             Outcome {
                 is_paged: true,
                 text: Some(texts.collect()),
-                ..Outcome::said(format!("done: the page is in {}", page.display()))
+                ..Outcome::new(format!("done: the page is in {}", page.display()))
             }
         }
     })

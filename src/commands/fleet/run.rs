@@ -286,11 +286,11 @@ impl<'c> Campaign<'c> {
             problem if has_begun => format!("  {problem}"),
             problem => format!("  line {line}: {problem}"),
         });
-        self.tell(index, name, cost, &problem.unwrap_or_default());
+        self.report_task(index, name, cost, &problem.unwrap_or_default());
     }
 
     /// Reports an ended task; at a terminal, where a table counts the others, only failures.
-    fn tell(&mut self, index: usize, name: &str, cost: Option<Usd>, problem: &str) {
+    fn report_task(&mut self, index: usize, name: &str, cost: Option<Usd>, problem: &str) {
         let id = &self.tasks[index].id;
         let cost = cost.map_or_else(String::new, |cost| format!("  {cost}"));
         if !self.context.reporter.is_live() || name != "done" {

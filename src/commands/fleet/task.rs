@@ -125,9 +125,9 @@ impl Ended {
     }
 
     /// Ends the command like the run.
-    fn told(self, id: &str) -> Result<Outcome, Failure> {
+    fn outcome(self, id: &str) -> Result<Outcome, Failure> {
         let Some(error) = &self.record.error else {
-            let done = Outcome::said(format!("done: the task `{id}`"));
+            let done = Outcome::new(format!("done: the task `{id}`"));
             return Ok(done.with_data(self.document()));
         };
         let code = self.record.exit.code;
@@ -191,7 +191,7 @@ pub fn task(
     let is_final = |ended: &Ended| ended.is_final(task.max_cost);
     let earlier = || Ok::<_, Error>(Ended::read(&folder.path)?.filter(is_final));
     if let Some(ended) = earlier()?.filter(|_| !folder.clone.exists()) {
-        return ended.told(&task.id);
+        return ended.outcome(&task.id);
     }
     let lock = folder.lock(&task.id)?;
     // Another process may have finished it meanwhile.
@@ -217,7 +217,7 @@ pub fn task(
     }
     lock.remove()
         .map_err(PathError::of("remove", &folder.path))?;
-    ended.told(&task.id)
+    ended.outcome(&task.id)
 }
 
 /// The folder of a task, with the paths and the project in it.

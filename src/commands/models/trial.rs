@@ -116,7 +116,7 @@ pub fn trial(
     let models = agent_models::one_model(context, &choice, None, spec, ModelKey::ByRule)?;
     let mut run = Run::start(context, "trial", "trying-model")?;
     run.note_models(&models);
-    models.tell_base_urls(context);
+    models.report_base_urls(context);
     for warning in models.warnings(context) {
         run.warn(warning);
     }

@@ -73,7 +73,7 @@ pub fn orchestrate(
         Some(Begun::Published(report)) => {
             return Ok(Outcome {
                 report: serde_json::to_value(report).ok().map(Box::new),
-                ..Outcome::said("the work is published already: nothing was done")
+                ..Outcome::new("the work is published already: nothing was done")
             });
         }
         Some(Begun::Work(work)) => Some(*work),
@@ -125,7 +125,7 @@ fn serve(
         }
         if place.task.is_empty() {
             if talk.has_left || user.borrow().is_person() {
-                return Ok(Outcome::said("nothing was asked for"));
+                return Ok(Outcome::new("nothing was asked for"));
             }
             return Err(InputError::Blank.into());
         }
@@ -164,7 +164,7 @@ fn carry_out(place: &OrchestratePlace<'_>, answers: AnswerSource<'_>) -> Result<
         limits: place.limits,
         session: None,
         answers,
-        warnings: place.models.tell(context),
+        warnings: place.models.report(context),
         conventions: None,
         stops_at_no: false,
         changes: None,
@@ -281,7 +281,7 @@ impl Orchestration<'_, '_> {
     /// Lets the model lead the work until its final report is accepted.
     fn work(&self, specialists: &Specialists<'_>) -> Result<(), Error> {
         self.exchanges.begin(self.run.with(|run| run.log.clone()))?;
-        specialists.tell_change().map_err(Error::from)?;
+        specialists.report_change().map_err(Error::from)?;
         let settings = &self.place.settings;
         let begun = settings.begun.as_ref();
         if let Some(begun) = begun {
@@ -375,14 +375,14 @@ impl Orchestration<'_, '_> {
 
     /// Asks the user to reply to the model; `None` if they do not.
     fn answer(&self, specialists: &Specialists<'_>) -> Result<Option<String>, Error> {
-        let told = |command| {
+        let reply = |command| {
             let (lineage, model) = (specialists.lineage.borrow(), &self.place.settings.model);
             self.run.with(|run| {
                 let names = (run.log.name(), &**model, lineage.latest());
                 in_task(command, names, &Spent::in_run(&run.record))
             })
         };
-        self.run.answered((PROMPT, PROMPT), AT_QUESTION, told)
+        self.run.answered((PROMPT, PROMPT), AT_QUESTION, reply)
     }
 
     /// Has the work published if that is enabled and the work is done or has hit the limit of reviews or time. Returns

@@ -22,7 +22,7 @@ pub fn instructions(
         begun.is_some_and(|begun| begun.publish_only) && report.publish_error.is_none();
     let worklog = in_workspace(&settings.workspace_dir, WORKLOG);
     let log = in_workspace(&settings.workspace_dir, REVIEW_LOG);
-    let mut told = match (status, is_published) {
+    let mut parts = match (status, is_published) {
             (OrchestrationStatus::Completed, true) => vec![
                 "A review has passed the work, and it is published: `publish_report` names the GitHub repository, \
                  the branch and the commit. Open a pull request from that branch."
@@ -52,7 +52,7 @@ pub fn instructions(
             (OrchestrationStatus::Interrupted, _) => vec!["The work was interrupted.".to_owned()],
         };
     if status == OrchestrationStatus::Completed {
-        return told.join(" ");
+        return parts.join(" ");
     }
     // An agent that still publishes after an interrupt is named below.
     let is_said = matches!(
@@ -60,20 +60,20 @@ pub fn instructions(
         OrchestrationStatus::PublishFailed | OrchestrationStatus::Interrupted
     );
     if report.publish_error.is_some() && !is_said {
-        told.push("It could not be published, either: `publish_error` tells why.".to_owned());
+        parts.push("It could not be published, either: `publish_error` tells why.".to_owned());
     }
     if is_published {
-        told.push(
+        parts.push(
                 "It was published all the same, though no review has passed it: `publish_report` names the GitHub \
                  repository, the branch and the commit."
                     .to_owned(),
             );
     }
-    told.extend(lineage.working().map(|branch| {
+    parts.extend(lineage.working().map(|branch| {
             format!("On Pantheon branch `{branch}` an agent may still be at work: look at it before you go on.")
         }));
     let starting = lineage.record.starting.iter();
-    told.extend(starting.map(|agent| format!("{} before you go on.", unknown_branch(agent))));
+    parts.extend(starting.map(|agent| format!("{} before you go on.", unknown_branch(agent))));
     let resumes = matches!(
         status,
         OrchestrationStatus::Interrupted | OrchestrationStatus::Failed
@@ -90,16 +90,16 @@ pub fn instructions(
     };
     if let Some((purpose, flag)) = further {
         let command = shlex::try_join(["dev-agent", flag, &report.log]).unwrap_or_default();
-        told.push(format!("To {purpose}, run `{command}`."));
+        parts.push(format!("To {purpose}, run `{command}`."));
     }
     if is_waited_for {
-        told.push(format!("To go on from `{latest}` without it, run"));
+        parts.push(format!("To go on from `{latest}` without it, run"));
     } else if report.start_branch_id == *latest {
-        told.push("No branch has succeeded yet: to begin again, run".to_owned());
+        parts.push("No branch has succeeded yet: to begin again, run".to_owned());
     } else {
-        told.push(format!("To go on from `{latest}`, run"));
+        parts.push(format!("To go on from `{latest}`, run"));
     }
-    format!("{}:\n\n{}", told.join(" "), command(report, settings))
+    format!("{}:\n\n{}", parts.join(" "), command(report, settings))
 }
 
 /// The warning about an agent that may have been started all the same.

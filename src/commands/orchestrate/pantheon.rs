@@ -148,7 +148,7 @@ impl Pantheon<'_> {
     }
 
     fn call(&self, tool: &str, arguments: Value, repeat: Repeat) -> Result<Value, ToolError> {
-        self.tools.call(tool, arguments, repeat).map_err(told)
+        self.tools.call(tool, arguments, repeat).map_err(tool_error)
     }
 }
 
@@ -159,7 +159,7 @@ pub(super) const MAY_BE_AT_WORK: &str =
 const MCP_ERROR: &str = "mcp_error";
 
 /// Converts a server error: most are reported to the model, but a lost connection or a signal ends the work.
-fn told(error: McpError) -> ToolError {
+fn tool_error(error: McpError) -> ToolError {
     if error.is_lost() {
         return error.into();
     }

@@ -66,12 +66,12 @@ fn check_report(answer: &str) -> Result<(), String> {
         return Err("the agent has given no report".to_owned());
     }
     let report = last_object(answer).unwrap_or_else(|| lines(answer));
-    let told = |name: &str| report.get(name).and_then(Value::as_str);
-    let is_told = |name| told(name).is_some_and(|value| !value.trim().is_empty());
-    let commit = told("commit_hash").or(told("commit")).unwrap_or_default();
+    let text = |name: &str| report.get(name).and_then(Value::as_str);
+    let is_given = |name| text(name).is_some_and(|value| !value.trim().is_empty());
+    let commit = text("commit_hash").or(text("commit")).unwrap_or_default();
     let parts = [
-        ("repository", is_told("repository")),
-        ("branch", is_told("branch")),
+        ("repository", is_given("repository")),
+        ("branch", is_given("branch")),
         ("commit hash of 7 to 40 hex digits", is_hash(commit)),
     ];
     match parts.iter().find(|(_, is_there)| !is_there) {

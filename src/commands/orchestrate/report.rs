@@ -55,9 +55,9 @@ impl FinalReport {
 /// # Errors
 /// The objection to the report, or an error from reading the review's log that ends the work.
 pub fn ending(specialists: &Specialists<'_>) -> Result<(), Objection> {
-    let told = |(why, advice)| format!("the report does not count: {why}{advice}");
+    let message = |(why, advice)| format!("the report does not count: {why}{advice}");
     let missing = missing_review(specialists).map_err(Objection::Over)?;
-    missing.map_or(Ok(()), |missing| Err(Objection::Words(told(missing))))
+    missing.map_or(Ok(()), |missing| Err(Objection::Words(message(missing))))
 }
 
 /// Returns why no review has passed the work, and the advice on it for the model; `None` if one has.

@@ -123,7 +123,7 @@ impl Specialists<'_> {
         let before = self.before(&parent)?;
         // Recorded before the call, so that a kill does not hide an agent that may have started.
         self.lineage.borrow_mut().starting(agent, publishes);
-        self.tell_change()?;
+        self.report_change()?;
         let started = self.branches.start(agent, prompt, &parent, self.project);
         if !matches!(started, Err(ToolError::Fatal(_))) {
             let record = &mut self.lineage.borrow_mut().record;
@@ -139,8 +139,8 @@ impl Specialists<'_> {
         }
         self.lineage.borrow_mut().started(&id, &parent, agent);
         self.lineage.borrow_mut().record.publishes = publishes;
-        self.tell_change()?;
-        self.told(self.wait_for(&id, agent, began, before.as_ref()))
+        self.report_change()?;
+        self.reported(self.wait_for(&id, agent, began, before.as_ref()))
     }
 
     /// Waits for the agent that an earlier run has left at work. The work does not continue from its branch.
@@ -153,7 +153,7 @@ impl Specialists<'_> {
     ) -> Result<FinishedBranch, ToolError> {
         let before = self.before(&last.parent)?;
         let began = self.clock.elapsed();
-        self.told(self.wait_for(&last.id, agent, began, before.as_ref()))
+        self.reported(self.wait_for(&last.id, agent, began, before.as_ref()))
     }
 
     /// Queries the state of a branch that is about to be cloned.
@@ -163,10 +163,10 @@ impl Specialists<'_> {
     }
 
     /// Reports the change at the end of a wait, whatever its outcome.
-    fn told<T>(&self, done: Result<T, ToolError>) -> Result<T, ToolError> {
-        let told = self.tell_change();
+    fn reported<T>(&self, done: Result<T, ToolError>) -> Result<T, ToolError> {
+        let reported = self.report_change();
         let finished = done?;
-        told?;
+        reported?;
         Ok(finished)
     }
 
@@ -176,7 +176,7 @@ impl Specialists<'_> {
     /// Fails if the change cannot be saved.
     pub fn go_on_from_last(&self) -> Result<(), AgentError> {
         self.lineage.borrow_mut().succeeded();
-        self.tell_change()
+        self.report_change()
     }
 
     /// Reads a file on a branch, neither shortened nor redacted. A relative path starts at the workspace. The verdict
@@ -191,7 +191,7 @@ impl Specialists<'_> {
             && let Some(verdict) = verdict_of(&content)
             && self.lineage.borrow_mut().reviewed(branch, verdict)
         {
-            self.tell_change()?;
+            self.report_change()?;
         }
         Ok(content)
     }
@@ -252,7 +252,7 @@ impl Specialists<'_> {
                 }));
             }
             // The record of the branches is also the run's heartbeat.
-            self.tell_change()?;
+            self.report_change()?;
             self.watcher.event(&Event::Waiting {
                 agent: agent.name().to_owned(),
                 branch: id.to_owned(),
@@ -313,7 +313,7 @@ impl Specialists<'_> {
     ///
     /// # Errors
     /// Fails if the lineage cannot be saved.
-    pub fn tell_change(&self) -> Result<(), AgentError> {
+    pub fn report_change(&self) -> Result<(), AgentError> {
         self.watcher.changed(&self.lineage.borrow())
     }
 }

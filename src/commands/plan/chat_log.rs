@@ -178,10 +178,10 @@ fn entry(event: &Event) -> Option<(&'static str, String)> {
         Event::Changed { diff } => diff.clone(),
         Event::Reviewed {
             warnings,
-            told,
+            shown,
             stat,
         } => {
-            let new = warnings.iter().skip(*told);
+            let new = warnings.iter().skip(*shown);
             let lines = new.map(|text| format!("warning: {text}"));
             joined(std::iter::once(stat.text(STAT_WIDTH)).chain(lines))
         }

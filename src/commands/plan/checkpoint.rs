@@ -13,9 +13,9 @@ use crate::sys::error::Error;
 ///
 /// # Errors
 /// Fails if the document cannot be read or the session cannot be saved.
-pub fn save(kept: &OpenPlan<'_>, document: &PlanFile<'_>) -> Result<(), Error> {
+pub fn save(stored: &OpenPlan<'_>, document: &PlanFile<'_>) -> Result<(), Error> {
     let bytes = document.is_private.then(|| document.bytes()).transpose()?;
-    kept.change_state(|state| {
+    stored.change_state(|state| {
         state.checkpoint = None;
         state.checkpoint = Some(Box::new(Checkpoint {
             state: state.clone(),
@@ -31,16 +31,16 @@ pub fn save(kept: &OpenPlan<'_>, document: &PlanFile<'_>) -> Result<(), Error> {
 /// Fails if the document or the session cannot be written. The state then stays saved.
 pub fn roll_back(
     context: &Context<'_>,
-    kept: &OpenPlan<'_>,
+    stored: &OpenPlan<'_>,
     document: &PlanFile<'_>,
 ) -> Result<(), Error> {
-    let Some(saved) = kept.state(|state| state.checkpoint.clone()) else {
+    let Some(saved) = stored.state(|state| state.checkpoint.clone()) else {
         return Ok(());
     };
     if let Some(text) = &saved.document {
         document.put_back(text).map_err(NotReady::of)?;
     }
-    kept.change_state(|state| *state = saved.state)?;
+    stored.change_state(|state| *state = saved.state)?;
     context.warn(
         "what was done in the scratch tree was not applied: the session and its plan are as they were before, and \
          `--resume` begins again there",

@@ -22,9 +22,9 @@ use crate::agent::restricted::AuditCommands;
 use crate::commands::agent_run::{AgentRun, AgentSetup, NOTHING_TO_COMPACT, SUMMARY, compact};
 use crate::commands::answers::AnswerSource;
 use crate::commands::error::CommandError;
-use crate::commands::keeping::{Keeping as _, SessionChoice};
 use crate::commands::last;
 use crate::commands::screen::with_user;
+use crate::commands::stored_session::{SessionChoice, SessionLog as _};
 use crate::commands::talk::slash::Slash;
 use crate::commands::talk::tally::Tally;
 use crate::commands::talk::{Standing, Talk, Talker, Unfinished, left};
@@ -123,15 +123,15 @@ fn in_session(
     let is_resumed = options.session != SessionChoice::New;
     let open = || open_session(context, home, arguments, &options);
     let resumed = is_resumed.then(open).transpose()?;
-    if let Some(kept) = &resumed {
-        let path = kept.session.borrow().document(context.project.root());
-        checkpoint::roll_back(context, kept, &document_of(context, kept, &path))?;
+    if let Some(stored) = &resumed {
+        let path = stored.session.borrow().document(context.project.root());
+        checkpoint::roll_back(context, stored, &document_of(context, stored, &path))?;
     }
-    let is_over = |kept: &OpenPlan<'_>| {
-        let path = kept.session.borrow().document(context.project.root());
-        let read = document_of(context, kept, &path).read();
+    let is_over = |stored: &OpenPlan<'_>| {
+        let path = stored.session.borrow().document(context.project.root());
+        let read = document_of(context, stored, &path).read();
         let is_open = |tasks: Vec<PlanTask>| tasks.iter().any(PlanTask::is_open);
-        !kept.is_under_way() && read.is_ok_and(|read| !is_open(read.plan().tasks))
+        !stored.is_under_way() && read.is_ok_and(|read| !is_open(read.plan().tasks))
     };
     if options.goes_on()? && resumed.as_ref().is_some_and(is_over) {
         return Err(CommandError::NothingAsked.into());
@@ -151,17 +151,17 @@ fn in_session(
     // for the last one.
     let is_locked = options.is_headless() || !is_resumed;
     let lock = is_locked.then(|| recovery::take(context)).transpose()?;
-    let kept = resumed.map_or_else(open, Ok)?;
+    let stored = resumed.map_or_else(open, Ok)?;
     // At the terminal, the project is locked only while a request is worked on.
     let lock = lock.filter(|_| options.is_headless());
-    let path = kept.session.borrow().chat_log();
+    let path = stored.session.borrow().chat_log();
     let chat = ChatLog::open(&path, context.clock, context.redactor, context.reporter)?;
     let mut context = context.with_reporter(&chat);
-    context.sandbox.document = Some(kept.session.borrow().document(root));
+    context.sandbox.document = Some(stored.session.borrow().document(root));
     if user.is_none() && !is_resumed {
         chat.append(SYSTEM, QUESTION);
     }
-    let place = PlanPlace::open(&context, &options, home, models, kept, instructions);
+    let place = PlanPlace::open(&context, &options, home, models, stored, instructions);
     let done = place.map_err(Failure::from).and_then(|place| {
         let mut worker = Worker {
             context: &context,
@@ -190,10 +190,10 @@ fn advice(error: &Error) -> Option<String> {
 }
 
 /// The document of a session's plan.
-fn document_of<'p>(context: &'p Context<'_>, kept: &OpenPlan<'_>, path: &'p Path) -> PlanFile<'p> {
+fn document_of<'p>(context: &'p Context<'_>, open: &OpenPlan<'_>, path: &'p Path) -> PlanFile<'p> {
     PlanFile {
         path,
-        is_private: kept.state(|state| state.plan_file.is_none()),
+        is_private: open.state(|state| state.plan_file.is_none()),
         clock: context.clock,
         redactor: context.redactor,
     }
@@ -234,10 +234,10 @@ impl Talker for Worker<'_> {
 
     fn standing(&self) -> Standing {
         let base = &self.place.base;
-        let is_begun = base.kept.state(|state| !state.requests.is_empty());
+        let is_begun = base.stored.state(|state| !state.requests.is_empty());
         let spec = &base.models.first.spec;
         Standing {
-            session: is_begun.then(|| base.kept.id()),
+            session: is_begun.then(|| base.stored.id()),
             model: spec.name.clone(),
             vendor: spec.provider.vendor().name,
             window: base.limits.max_context_tokens.unwrap_or_default(),
@@ -262,13 +262,13 @@ impl Talker for Worker<'_> {
     }
 
     fn sessions(&self) -> Result<Vec<(String, String)>, Failure> {
-        self.place.base.kept.others(self.context.project.root())
+        self.place.base.stored.others(self.context.project.root())
     }
 
     fn change_session(&mut self, session: SessionChoice) -> Result<String, Failure> {
         if let SessionChoice::Named(id) = &session {
             // Fails if the session cannot be resumed.
-            self.place.base.kept.store.open(id)?;
+            self.place.base.stored.store.open(id)?;
         }
         self.next = Some(AgentOptions {
             session,
@@ -280,7 +280,7 @@ impl Talker for Worker<'_> {
     fn choose_model(&mut self, name: &str) -> Result<(), Failure> {
         let choice = self.options.choice.with_model(name);
         let models = models(self.context, &choice, self.arguments.pull, self.user)?;
-        models.tell_base_urls(self.context);
+        models.report_base_urls(self.context);
         let window = models.first.spec.prompt_window();
         self.place.base.set_models(models, window);
         self.options.choice = choice;
@@ -288,7 +288,7 @@ impl Talker for Worker<'_> {
     }
 
     fn cost(&self, _tally: &Tally) -> Result<String, Failure> {
-        let spent = last::spent_in(self.context, &self.place.base.kept.id())?;
+        let spent = last::spent_in(self.context, &self.place.base.stored.id())?;
         Ok(format!("this session: {spent}"))
     }
 
@@ -302,10 +302,10 @@ impl Talker for Worker<'_> {
             return Ok(None);
         }
         let base = &self.place.base;
-        if base.kept.is_under_way() {
+        if base.stored.is_under_way() {
             return Ok(Some(UNDER_WAY.to_owned()));
         }
-        if base.kept.conversation().history.is_empty() {
+        if base.stored.conversation().history.is_empty() {
             return Ok(Some(NOTHING_TO_COMPACT.to_owned()));
         }
         let setup = AgentSetup {
@@ -351,20 +351,20 @@ impl Worker<'_> {
     ) -> Result<Outcome, Failure> {
         let taken = self.lock.take();
         let _lock = taken.map_or_else(|| recovery::take(self.context), Ok)?;
-        let (kept, document) = (&self.place.base.kept, self.document());
+        let (stored, document) = (&self.place.base.stored, self.document());
         self.check_plan()?;
         // The steps of a request that was not summed up are about to be replaced.
-        let state = kept.state(PlanState::clone);
+        let state = stored.state(PlanState::clone);
         if request.is_some() && matches!(state.stage, PlanStage::Execution | PlanStage::Summary) {
             let now = self.context.clock.now().timestamp_millis();
             let logged = document.change(|plan| note_unsummed(&state, plan, now));
             logged.map_err(NotReady::of)?;
         }
-        kept.change_state(|state| state.begin(request))?;
+        stored.change_state(|state| state.begin(request))?;
         if let Some(request) = request {
             self.chat.append(USER, request);
         }
-        let asked = kept.state(|state| match state.stage {
+        let asked = stored.state(|state| match state.stage {
             PlanStage::Planning => state.requests.last().cloned(),
             _ => None,
         });
@@ -377,7 +377,7 @@ impl Worker<'_> {
         };
         let is_scratch = self.options.agent.scratch.is_some();
         if is_scratch {
-            checkpoint::save(kept, &document)?;
+            checkpoint::save(stored, &document)?;
         }
         let run = AgentRun::start(self.context, setup, asked.as_deref())?;
         let bytes = document.bytes()?;
@@ -407,8 +407,8 @@ impl Worker<'_> {
         run.with(|run| run.record.plan = Some(self.record()));
         let outcome = run.finish(result);
         if outcome.is_ok() && is_scratch {
-            kept.change_state(|state| state.checkpoint = None)?;
-        } else if let Err(error) = checkpoint::roll_back(self.context, kept, &document) {
+            stored.change_state(|state| state.checkpoint = None)?;
+        } else if let Err(error) = checkpoint::roll_back(self.context, stored, &document) {
             // The next resumption tries again.
             self.context.warn(error.to_string());
         }
@@ -421,21 +421,21 @@ impl Worker<'_> {
         stages: &Stages<'_, '_, '_>,
         conversation: &mut Conversation,
     ) -> Result<String, AgentError> {
-        let kept = &self.place.base.kept;
-        let enter = |stage| Ok::<(), AgentError>(kept.change_state(|state| state.enter(stage))?);
-        let stage = || kept.state(|state| state.stage);
+        let stored = &self.place.base.stored;
+        let enter = |stage| Ok::<(), AgentError>(stored.change_state(|state| state.enter(stage))?);
+        let stage = || stored.state(|state| state.stage);
         stages.mend()?;
         if stage() == PlanStage::Planning {
             if !stages.is_written()? {
-                let request = kept.state(|state| state.requests.last().cloned());
+                let request = stored.state(|state| state.requests.last().cloned());
                 stages.plan(&request.unwrap_or_default())?;
             }
             enter(PlanStage::Execution)?;
             self.show_plan();
-            let is_saved = kept.state(|state| state.checkpoint.is_some());
+            let is_saved = stored.state(|state| state.checkpoint.is_some());
             if is_saved && stages.document.is_private {
                 // The plan itself stays: nothing is planned again.
-                checkpoint::save(kept, &stages.document)?;
+                checkpoint::save(stored, &stages.document)?;
             }
         }
         if self.arguments.plan_only || self.place.is_plan_only {
@@ -453,7 +453,7 @@ impl Worker<'_> {
                 stages.note_stop(error);
                 return executed.map(|()| String::new());
             }
-            kept.change_state(|state| {
+            stored.change_state(|state| {
                 state.enter(PlanStage::Summary);
                 state.ended = Some(end_of(&executed));
             })?;
@@ -463,7 +463,7 @@ impl Worker<'_> {
                 end: WorkEnd::Done,
                 why: String::new(),
             };
-            let ended = kept.state(|state| state.ended.clone());
+            let ended = stored.state(|state| state.ended.clone());
             stages.ended_before(ended.unwrap_or(done))
         };
         let end = end_of(&executed).end;
@@ -490,7 +490,7 @@ impl Worker<'_> {
         };
         enter(PlanStage::Done)?;
         self.show_plan();
-        if kept.state(|state| state.files.is_empty()) && stages.run.changed().is_empty() {
+        if stored.state(|state| state.files.is_empty()) && stages.run.changed().is_empty() {
             self.context.notice("no file of the project was changed");
         }
         shown
@@ -510,14 +510,14 @@ impl Worker<'_> {
         if end == WorkEnd::Done {
             stages.check_criteria()?;
         }
-        let from = self.place.base.kept.state(|state| state.from);
+        let from = self.place.base.stored.state(|state| state.from);
         let said = conversation.history.get(from..).unwrap_or_default();
         stages.sum_up(said, end)
     }
 
     /// Creates the plan document if it is missing and none of its steps is to do.
     fn make_plan(&self) -> Result<(), NotReady> {
-        let stage = self.place.base.kept.state(|state| state.stage);
+        let stage = self.place.base.stored.state(|state| state.stage);
         let has_steps = matches!(stage, PlanStage::Execution | PlanStage::Summary);
         self.document().make(has_steps).map_err(NotReady::of)
     }
@@ -533,7 +533,7 @@ impl Worker<'_> {
 
     /// Returns `true` if the session has a request in progress or open steps.
     fn is_open(&self) -> Result<bool, Error> {
-        if self.place.base.kept.is_under_way() {
+        if self.place.base.stored.is_under_way() {
             return Ok(true);
         }
         let tasks = self.document().read()?.plan().tasks;
@@ -541,7 +541,7 @@ impl Worker<'_> {
     }
 
     fn document(&self) -> PlanFile<'_> {
-        document_of(self.context, &self.place.base.kept, &self.place.document)
+        document_of(self.context, &self.place.base.stored, &self.place.document)
     }
 
     /// Records the current document in the chat log.

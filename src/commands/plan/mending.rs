@@ -50,8 +50,8 @@ impl Stages<'_, '_, '_> {
         let copy = self.document.replace(&document).map_err(Error::from)?;
         if is_lost {
             // An empty plan has no steps to continue with.
-            let kept = &self.place.base.kept;
-            kept.change_state(|state| state.enter(PlanStage::Planning))?;
+            let stored = &self.place.base.stored;
+            stored.change_state(|state| state.enter(PlanStage::Planning))?;
         }
         self.run.warn(format!(
             "{problem}: {by} has taken its place, and it is kept as `{}`",

@@ -15,7 +15,7 @@ use crate::agent::conversation::Conversation;
 use crate::agent::session::{SESSIONS, SessionForm as _, SessionState};
 use crate::commands::answers::recorded;
 use crate::commands::error::CommandError;
-use crate::commands::keeping::{Keeping, SessionChoice, StoredSession, tell_session};
+use crate::commands::stored_session::{SessionChoice, SessionLog, StoredSession, report_session};
 use crate::commands::talk::question::permission;
 use crate::commands::workspace::{AgentOptions, Workspace, own_paths};
 use crate::model::{ModelSpec, ModelTable, Provider, Purpose, TaskType};
@@ -59,7 +59,7 @@ impl OpenPlan<'_> {
     }
 }
 
-impl Keeping for OpenPlan<'_> {
+impl SessionLog for OpenPlan<'_> {
     fn id(&self) -> String {
         self.session.borrow().id()
     }
@@ -93,7 +93,7 @@ impl Keeping for OpenPlan<'_> {
         })
     }
 
-    fn keep(&self, purpose: &Purpose, conversation: &Conversation) -> Result<(), Error> {
+    fn save(&self, purpose: &Purpose, conversation: &Conversation) -> Result<(), Error> {
         // Interrupted plans and summaries are requested again, so their conversations are not saved.
         if *purpose != Purpose::STEP {
             return Ok(());
@@ -255,11 +255,11 @@ impl<'c> PlanPlace<'c> {
         options: &AgentOptions,
         home: &Path,
         models: Models<'c>,
-        kept: OpenPlan<'c>,
+        stored: OpenPlan<'c>,
         read: Instructions,
     ) -> Result<Self, Error> {
         let root = context.project.root();
-        let mut warnings = models.tell(context);
+        let mut warnings = models.report(context);
         if let Some(warning) = read.warning {
             context.warn(warning.clone());
             warnings.push(warning);
@@ -267,10 +267,10 @@ impl<'c> PlanPlace<'c> {
         let window = models.first.spec.prompt_window();
         let limits = LimitsRecord::new(window, TRIES, MOST_LOOPS, Some(LONGEST_COMMAND));
         let key_file = home.join(PLAN_MODELS);
-        let mut base = Workspace::of(context, options, kept, models, limits, &key_file)?;
+        let mut base = Workspace::of(context, options, stored, models, limits, &key_file)?;
         base.closed = own_paths(home, &["config", SESSIONS]);
         warnings.extend(base.uncontained.clone());
-        let document = base.kept.session.borrow().document(root);
+        let document = base.stored.session.borrow().document(root);
         let mut place = Self {
             document,
             base,
@@ -301,7 +301,7 @@ impl<'c> PlanPlace<'c> {
         } else {
             PlanStage::Summary
         };
-        self.base.kept.change_state(|state| {
+        self.base.stored.change_state(|state| {
             state.from = recorded.record.from;
             state.conversation = recorded.conversation;
             state.stage = stage;
@@ -367,7 +367,7 @@ pub fn open_session<'c>(
         session::create(&store, now, context.clock.zone(now).as_deref(), state)
     };
     let session = found.map_or_else(create, Ok)?;
-    tell_session(context, &session, resumed);
+    report_session(context, &session, resumed);
     Ok(OpenPlan {
         session: RefCell::new(session),
         store,

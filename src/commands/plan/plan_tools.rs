@@ -1,6 +1,6 @@
 //! The tools `initialize_plan` and `update_plan`, which let an agent change its own plan.
 //!
-//! Only parses arguments; the [`PlanKeeper`] decides which changes to apply.
+//! Only parses arguments; the [`PlanUpdater`] decides which changes to apply.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -72,7 +72,7 @@ pub struct PlanUpdate {
 }
 
 /// Applies changes to the plan.
-pub trait PlanKeeper {
+pub trait PlanUpdater {
     /// Changes the plan, and returns a report of the changes.
     ///
     /// # Errors
@@ -81,7 +81,7 @@ pub trait PlanKeeper {
 }
 
 /// The tool `initialize_plan`.
-pub struct InitializePlan<'a>(pub &'a dyn PlanKeeper);
+pub struct InitializePlan<'a>(pub &'a dyn PlanUpdater);
 
 impl Tool for InitializePlan<'_> {
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
@@ -109,7 +109,7 @@ impl Tool for InitializePlan<'_> {
 }
 
 /// The tool `update_plan`.
-pub struct UpdatePlan<'a>(pub &'a dyn PlanKeeper);
+pub struct UpdatePlan<'a>(pub &'a dyn PlanUpdater);
 
 impl Tool for UpdatePlan<'_> {
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {

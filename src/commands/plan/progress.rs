@@ -24,16 +24,16 @@ pub fn note_status(plan: &mut Plan, task: &PlanTask, status: PlanTaskStatus) {
 
 /// The index of the message with which a step begins.
 pub fn begin_of(history: &[HistoryMessage], step: &str) -> usize {
-    let found = history.iter().rposition(|said| said.content == step);
+    let found = history.iter().rposition(|message| message.content == step);
     found.unwrap_or(history.len())
 }
 
 /// The tools used, without duplicates, in order of first use. Calls that failed or were refused do not count, nor does
 /// the build.
-pub fn tools_used(said: &[HistoryMessage]) -> Vec<String> {
+pub fn tools_used(history: &[HistoryMessage]) -> Vec<String> {
     let mut tools: Vec<String> = Vec::new();
-    let used = |said: &&HistoryMessage| said.role == Role::Tool && !said.is_failed;
-    for message in said.iter().filter(used) {
+    let used = |message: &&HistoryMessage| message.role == Role::Tool && !message.is_failed;
+    for message in history.iter().filter(used) {
         if let Some(tool) = message.tool.as_ref().filter(|tool| !tools.contains(tool)) {
             tools.push(tool.clone());
         }

@@ -44,9 +44,9 @@ pub fn reliability(context: &Context<'_>, wanted: &ReliabilityArgs) -> Result<Ou
     let tools = described();
     let offer = PROTOCOL.offer(&tools);
     let read = instructions::read(context.home(), context.project.root(), context.redactor);
-    let told = read.map_err(NotReady::of)?.text;
+    let text = read.map_err(NotReady::of)?.text;
     let system = [
-        format!("{told}\n\n{}", offer.instructions),
+        format!("{text}\n\n{}", offer.instructions),
         place::model_and(&models.first.spec, WORKER),
         TEST_PLAN.to_owned(),
     ]

@@ -140,8 +140,8 @@ impl<'c> Stages<'_, 'c, '_> {
             ..self.place.base.access(self.context)
         })
         .run(&arguments);
-        let told = |text: &str| format!("\n\n# Project Files\n\n{}", bounded(text, TREE));
-        listed.map_or_else(|_| String::new(), |listed| told(&listed.text))
+        let section = |text: &str| format!("\n\n# Project Files\n\n{}", bounded(text, TREE));
+        listed.map_or_else(|_| String::new(), |listed| section(&listed.text))
     }
 
     /// Executes the open steps in order until one fails.
@@ -264,18 +264,18 @@ impl<'c> Stages<'_, 'c, '_> {
                     "" => "no tool has succeeded".to_owned(),
                     tools => format!("{tools} succeeded"),
                 };
-                let lacking = self.lacking();
-                let reason = format!("it was not done in {loops} calls; {used}{lacking}");
+                let refusal_note = self.refusal_note();
+                let reason = format!("it was not done in {loops} calls; {used}{refusal_note}");
                 Err(step_failed(task, reason))
             }
             Err(AgentError::StepFailed { step, reason }) => {
-                let reason = reason + self.lacking();
+                let reason = reason + self.refusal_note();
                 Err(AgentError::StepFailed { step, reason })
             }
             Err(error @ AgentError::TooLong { .. }) => {
                 // The same messages would not fit again: a resumed session begins the step afresh.
                 conversation.history.truncate(begin(conversation));
-                Host::keep(self.run, &Purpose::STEP, conversation)?;
+                Host::save(self.run, &Purpose::STEP, conversation)?;
                 Err(error)
             }
             Err(error) => Err(error),
@@ -290,7 +290,7 @@ impl<'c> Stages<'_, 'c, '_> {
         succeeded: u32,
     ) -> Result<(), Objection> {
         let has_used_tools = succeeded > 0 || step.has_used_tools;
-        if let Some((why, told)) = self.objection(step, &ended.words, has_used_tools) {
+        if let Some((why, message)) = self.objection(step, &ended.words, has_used_tools) {
             let times = step.empty_words.get() + 1;
             step.empty_words.set(times);
             if times >= EMPTY_WORDS {
@@ -301,7 +301,7 @@ impl<'c> Stages<'_, 'c, '_> {
             self.context.notice(format!(
                 "{why}, and the model is told so ({times} of {EMPTY_WORDS})"
             ));
-            return Err(Objection::NotDone(HistoryMessage::of_fault(told)));
+            return Err(Objection::NotDone(HistoryMessage::of_fault(message)));
         }
         match self.failed_build().map_err(Objection::Over)? {
             None => Ok(()),
@@ -496,7 +496,7 @@ impl<'c> Stages<'_, 'c, '_> {
     }
 
     /// The end of the reason why a step has failed, if a call lacked the user's consent.
-    fn lacking(&self) -> &'static str {
+    fn refusal_note(&self) -> &'static str {
         if self.lacks_consent.get() {
             "; a call was refused that `--yes` allows"
         } else {
@@ -523,7 +523,7 @@ impl<'c> Stages<'_, 'c, '_> {
             command: self.command(),
             has_failed: &self.has_failed_command,
             changes: Box::new(|| self.run.diff()),
-            keeper: self,
+            updater: self,
             user: self.run.is_interactive().then_some(self.run),
         };
         tools.toolbox()
@@ -541,8 +541,8 @@ impl<'c> Stages<'_, 'c, '_> {
     /// Fails if the document cannot be read or the session cannot be saved.
     pub fn note_version(&self) -> Result<(), AgentError> {
         let version = self.read()?.plan().metadata.version;
-        let kept = &self.place.base.kept;
-        Ok(kept.change_state(|state| state.version = Some(version))?)
+        let stored = &self.place.base.stored;
+        Ok(stored.change_state(|state| state.version = Some(version))?)
     }
 
     /// Returns `true` if the document already contains the stage's result: an earlier run may have been cut short right
@@ -551,14 +551,14 @@ impl<'c> Stages<'_, 'c, '_> {
     /// # Errors
     /// Fails if the document cannot be read or the session cannot be saved.
     pub fn is_written(&self) -> Result<bool, AgentError> {
-        let kept = &self.place.base.kept;
-        let Some(before) = kept.state(|state| state.version) else {
+        let stored = &self.place.base.stored;
+        let Some(before) = stored.state(|state| state.version) else {
             return Ok(false);
         };
         let is_written = self.read()?.plan().metadata.version > before;
         if !is_written {
             // A change made by others in the meantime must not be taken for the stage's result.
-            kept.change_state(|state| state.version = None)?;
+            stored.change_state(|state| state.version = None)?;
         }
         Ok(is_written)
     }

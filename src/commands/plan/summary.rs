@@ -144,7 +144,7 @@ impl Stages<'_, '_, '_> {
     /// Fails if the document cannot be changed.
     pub fn conclude(&self, end: Option<WorkEnd>) -> Result<(), AgentError> {
         let now = self.context.clock.now().timestamp_millis();
-        let state = self.place.base.kept.state(PlanState::clone);
+        let state = self.place.base.stored.state(PlanState::clone);
         self.change(|plan| {
             note_unsummed(&state, plan, now);
             if let Some(end) = end {

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::path::Path;
 
-use super::plan_tools::{INITIALIZE_PLAN, InitializePlan, PlanKeeper, UPDATE_PLAN, UpdatePlan};
+use super::plan_tools::{INITIALIZE_PLAN, InitializePlan, PlanUpdater, UPDATE_PLAN, UpdatePlan};
 use crate::agent::judge::{ScriptState, judge};
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec, Toolbox,
@@ -116,7 +116,7 @@ pub struct PlanTools<'p, 'a> {
     /// Returns the unified diff of the changes made in the run so far.
     pub changes: Box<dyn Fn() -> String + 'p>,
     /// Applies changes to the plan.
-    pub keeper: &'p dyn PlanKeeper,
+    pub updater: &'p dyn PlanUpdater,
     /// Answers questions; `None` if no one can.
     pub user: Option<&'p dyn User>,
 }
@@ -140,8 +140,8 @@ impl<'p> PlanTools<'p, '_> {
             .with(&SEARCH_FILES, SearchFiles(access.read))
             .with(&SHELL_EXEC, ShellExec(self.command, self.has_failed))
             .with(&SHOW_DIFF, ShowDiff(self.changes))
-            .with(&INITIALIZE_PLAN, InitializePlan(self.keeper))
-            .with(&UPDATE_PLAN, UpdatePlan(self.keeper));
+            .with(&INITIALIZE_PLAN, InitializePlan(self.updater))
+            .with(&UPDATE_PLAN, UpdatePlan(self.updater));
         match self.user {
             Some(user) => tools
                 .with(&ASK_USER, AskUser(user))

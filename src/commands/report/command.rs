@@ -67,7 +67,7 @@ pub fn report(context: &Context<'_>, options: &ReportArgs) -> Result<Outcome, Fa
     Ok(Outcome {
         data: Some(json!({"schema": 1, "page": page})),
         warnings: problem.into_iter().collect(),
-        ..Outcome::said(format!("done: the page is in {page}"))
+        ..Outcome::new(format!("done: the page is in {page}"))
     })
 }
 

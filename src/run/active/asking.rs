@@ -203,20 +203,20 @@ impl Run<'_> {
         self.note(|record| record.served = Some(name));
         let known = self.served.get(&spec.name);
         if known.is_none_or(|known| known.name != served.name) {
-            self.tell_served(spec, &served);
+            self.report_served(spec, &served);
         }
         self.served.insert(spec.name.clone(), served);
         price
     }
 
     /// Warns that another model answers; only once a day if the vendor has announced it.
-    fn tell_served(&mut self, spec: &ModelSpec, served: &Served) {
+    fn report_served(&mut self, spec: &ModelSpec, served: &Served) {
         let (project, today) = (&self.context.project, self.context.today());
         let warning = served.warning(&spec.name);
         let is_announced = catalogue::answering(&spec.id, today)
             .is_some_and(|announced| is_same(announced, &served.name));
-        let is_told = |record: RunRecord| record.warnings.contains(&warning);
-        if !(is_announced && records_of(project, today).any(is_told)) {
+        let has_warned = |record: RunRecord| record.warnings.contains(&warning);
+        if !(is_announced && records_of(project, today).any(has_warned)) {
             self.warn(warning);
         }
     }
@@ -303,13 +303,13 @@ impl Run<'_> {
         let price = served.map(|price| tier.price(price));
         self.record.model_version.clone_from(&spent.model_version);
         // Some servers report zeros only.
-        let told = spent.usage.filter(|usage| usage.input_tokens > 0);
+        let reported = spent.usage.filter(|usage| usage.input_tokens > 0);
         let is_paid = |step: &Step| step.recorded.is_some();
         if self.record.steps.last().is_some_and(is_paid) {
             self.note(|record| record.cost = Some(Usd::ZERO));
             return Some(Usd::ZERO);
         }
-        let cost = told.zip(price).map(|(usage, price)| price.of(usage));
+        let cost = reported.zip(price).map(|(usage, price)| price.of(usage));
         let at_most = || size.map(|size| estimate::dearest(size, spec));
         self.purse.spend(cost.or_else(at_most).unwrap_or_default());
         self.reserved = None;

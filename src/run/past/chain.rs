@@ -6,7 +6,7 @@ use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::folders::{names, relative};
-use super::history::{PastRun, RunChanges, file_change, kept, read_limited};
+use super::history::{PastRun, RunChanges, file_change, read_limited, saved_state};
 use crate::edit::changes::{ChangeLog, LoggedChange};
 use crate::edit::undo_log::UndoLogError;
 use crate::edit::{Digest, undo_log};
@@ -126,7 +126,7 @@ impl PastRun {
         let others = LazyCell::new(|| self.others(project));
         for (path, ChainedChange { folder, change }) in &changes {
             let before = change.before.as_ref().map(|before| {
-                kept(project, folder, before).unwrap_or_else(|| {
+                saved_state(project, folder, before).unwrap_or_else(|| {
                     doubts.push(format!(
                         "what `{}` was before is not in the run's record any more: it is shown as empty",
                         path.escape_debug()
@@ -142,7 +142,7 @@ impl PastRun {
                 let elsewhere = || {
                     others.iter().find_map(|(folder, log)| {
                         let before = log.files.get(path)?.before.as_ref()?;
-                        (before.digest == digest).then(|| kept(project, folder, before))?
+                        (before.digest == digest).then(|| saved_state(project, folder, before))?
                     })
                 };
                 let known = Some(reply.clone())

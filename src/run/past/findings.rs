@@ -100,12 +100,12 @@ pub fn reasons(output: &str) -> Vec<String> {
     if !errors.is_empty() {
         return errors;
     }
-    let told = lines
+    let latest = lines
         .iter()
         .filter(|line| !line.is_empty())
         .rev()
         .take(REASONS);
-    let mut last: Vec<String> = told.map(|line| cut(line, LONGEST).into_owned()).collect();
+    let mut last: Vec<String> = latest.map(|line| cut(line, LONGEST).into_owned()).collect();
     last.reverse();
     if last.is_empty() {
         last.push("it printed nothing".to_owned());
@@ -128,7 +128,7 @@ fn errors_in(lines: &[String]) -> Vec<String> {
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     let mut found = find(&lines);
     found.retain(|one| one.severity == Severity::Error);
-    if found.is_empty() || found.iter().any(|error| error.is_telling(&lines)) {
+    if found.is_empty() || found.iter().any(|error| error.is_complete(&lines)) {
         return listed(&found, &lines);
     }
     excerpt(&found, &lines)
@@ -137,7 +137,7 @@ fn errors_in(lines: &[String]) -> Vec<String> {
 /// Lists the first errors, one per line.
 fn listed(found: &[Diagnostic], lines: &[&str]) -> Vec<String> {
     let first = found.iter().take(REASONS);
-    let mut errors: Vec<String> = first.map(|error| error.told(lines)).collect();
+    let mut errors: Vec<String> = first.map(|error| error.described(lines)).collect();
     let at_least = if found.len() < MOST { "" } else { "at least " };
     let more = found.len().saturating_sub(REASONS);
     if more > 0 {
@@ -171,19 +171,19 @@ fn excerpt(found: &[Diagnostic], lines: &[&str]) -> Vec<String> {
         above.or_else(below)
     });
     let near = starts.next();
-    let told = lines[near.unwrap_or(found[0].line)..]
+    let excerpt = lines[near.unwrap_or(found[0].line)..]
         .iter()
         .filter(|line| !line.is_empty());
-    if near.is_none() && told.clone().count() > EXCERPT {
+    if near.is_none() && excerpt.clone().count() > EXCERPT {
         return listed(found, lines);
     }
-    let first = told.take(EXCERPT);
+    let first = excerpt.take(EXCERPT);
     first.map(|line| cut(line, LONGEST).into_owned()).collect()
 }
 
 impl Diagnostic {
     /// The line itself, with its location.
-    fn told(&self, lines: &[&str]) -> String {
+    fn described(&self, lines: &[&str]) -> String {
         let line = cut(lines[self.line].trim(), LONGEST);
         match &self.place {
             Some(place) => format!("{line} ({})", cut(place, LONGEST)),
@@ -192,7 +192,7 @@ impl Diagnostic {
     }
 
     /// Returns whether the line alone says what is wrong and where.
-    fn is_telling(&self, lines: &[&str]) -> bool {
+    fn is_complete(&self, lines: &[&str]) -> bool {
         let line = lines[self.line];
         !line.ends_with(':') && (self.place.is_some() || IN_LINE.is_match(line))
     }

@@ -245,7 +245,7 @@ impl PastRun {
             let before = change.before.as_ref();
             (
                 path,
-                before.and_then(|before| kept(project, &folder, before)),
+                before.and_then(|before| saved_state(project, &folder, before)),
             )
         });
         before.collect()
@@ -410,7 +410,7 @@ pub fn file_change(
 }
 
 /// Returns a file as it was before the run in `folder`; `None` if its saved copy is gone.
-pub(super) fn kept(project: &Project, folder: &str, before: &Before) -> Option<FileState> {
+pub(super) fn saved_state(project: &Project, folder: &str, before: &Before) -> Option<FileState> {
     let path = saved_path(folder, before);
     let content = read_limited(&project.home().join(path))?;
     let mode = before.mode;

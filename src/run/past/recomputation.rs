@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 
 use super::chain::{Chain, ChainedChange};
-use super::history::{MAX_TEXT, PastRun, kept};
+use super::history::{MAX_TEXT, PastRun, saved_state};
 use crate::edit::changes::{saved_path, vault};
 use crate::edit::undo_log::UndoLogError;
 use crate::edit::{self, Digest, Rejection, Sent};
@@ -86,7 +86,7 @@ impl Recomputed {
         let mut before = Contents::new();
         for (path, ChainedChange { folder, change }) in changes {
             let saved = change.before.as_ref().map(|before| {
-                let content = kept(project, folder, before).map(|state| state.content);
+                let content = saved_state(project, folder, before).map(|state| state.content);
                 content.ok_or_else(|| NotRecomputed::Missing(saved_path(folder, before)))
             });
             before.insert(path.clone(), saved.transpose()?);

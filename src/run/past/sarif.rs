@@ -109,7 +109,7 @@ impl<'r> From<&'r ReportFinding> for Reported<'r> {
 fn judged(record: &RunRecord) -> impl Iterator<Item = Reported<'_>> {
     let faults = record.gate.iter().flat_map(|gate| {
         let faults = gate.faults().into_iter().map(GateFault::name_and_message);
-        faults.flat_map(|told| gate.files.iter().map(move |file| (told, file)))
+        faults.flat_map(|fault| gate.files.iter().map(move |file| (fault, file)))
     });
     faults.map(|([rule, message], file)| {
         let ends_run = rule == record.exit.name;
@@ -231,9 +231,9 @@ impl MergedLog {
                 self.notify(id, one.level, &one.message);
             } else {
                 self.results.add(id, &one);
-                let told =
+                let base =
                     || json!({"description": {"text": format!("the repository of the task {id}")}});
-                self.bases.entry(id).or_insert_with(told);
+                self.bases.entry(id).or_insert_with(base);
             }
         }
         if let Some(error) = &record.error {
@@ -242,8 +242,8 @@ impl MergedLog {
     }
 
     fn notify(&mut self, id: &str, level: &str, message: &str) {
-        let told = notification(level, &format!("{id}: {message}"));
-        self.left_out += push(&mut self.notifications, &told);
+        let notification = notification(level, &format!("{id}: {message}"));
+        self.left_out += push(&mut self.notifications, &notification);
     }
 
     /// Returns the log as JSON.
@@ -251,8 +251,8 @@ impl MergedLog {
         let left_out = self.left_out + self.results.left_out;
         if left_out > 0 {
             let text = format!("{left_out} more are left out");
-            let told = to_raw_value(&notification("warning", &text));
-            self.notifications.extend(told);
+            let raw = to_raw_value(&notification("warning", &text));
+            self.notifications.extend(raw);
         }
         let run = MergedRun {
             tool: tool(env!("CARGO_PKG_VERSION"), &self.results.rules),

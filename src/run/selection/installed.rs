@@ -53,18 +53,18 @@ pub fn pulled(
     if !matches!(problem, ServerProblem::NotInstalled { .. }) || !may_pull(&spec.id)? {
         return Err(problem);
     }
-    let mut told = String::new();
+    let mut last = String::new();
     server.pull(&spec.id, &mut |progress| {
-        let line = told_progress(&spec.id, progress);
-        if line != told {
+        let line = formatted(&spec.id, progress);
+        if line != last {
             context.notice(line.clone());
-            told = line;
+            last = line;
         }
     })
 }
 
 /// Formats the progress of a pull, in steps of 10 %.
-fn told_progress(model: &str, progress: &PullProgress) -> String {
+fn formatted(model: &str, progress: &PullProgress) -> String {
     let status = one_line(&progress.status, 80);
     match (progress.completed, progress.total) {
         (Some(done), Some(total)) if total > 0 => {

@@ -90,7 +90,7 @@ impl Output<'_> {
         let mut text = self.redactor.text(text).into_owned();
         if is_diff {
             // If stdout is not a terminal, a diff stays unchanged byte for byte, so that it can be applied.
-            if self.options.stdout_terminal || self.options.runner == CiRunner::Told {
+            if self.options.stdout_terminal || self.options.runner == CiRunner::Known {
                 let lines = text.split_inclusive('\n');
                 let colors = self.options.colors.stdout;
                 text = self.commanding_nobody(lines.map(|line| diff_line(line, colors)).collect());

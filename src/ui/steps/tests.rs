@@ -215,7 +215,7 @@ fn the_task_list_is_shown_where_it_changes() {
 fn words_are_bounded_and_the_answer_is_markdown() {
     let long = "a line\n".repeat(100);
     let said = seen(&[Event::Words(long.clone())], look(80));
-    assert_eq!(said.len(), SAID);
+    assert_eq!(said.len(), PROSE);
     assert!(said.contains(&"  … 89 more lines …".to_owned()), "{said:?}");
     let event = Event::Finished {
         summary: format!("# Done\n\n{long}"),

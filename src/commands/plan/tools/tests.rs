@@ -91,7 +91,7 @@ impl World {
             command,
             has_failed: &Cell::new(false),
             changes: Box::new(String::new),
-            keeper: self,
+            updater: self,
             user: Some(self),
         };
         work(&tools.toolbox())
@@ -129,7 +129,7 @@ impl Files for World {
     }
 }
 
-impl PlanKeeper for World {
+impl PlanUpdater for World {
     fn update(&self, update: PlanUpdate) -> Result<String, ToolError> {
         match &update.goal {
             Some(goal) => {

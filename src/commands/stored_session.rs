@@ -65,7 +65,7 @@ impl SessionChoice {
 }
 
 /// Stores the conversation and the progress of a run.
-pub trait Keeping {
+pub trait SessionLog {
     /// The session's id.
     fn id(&self) -> String;
 
@@ -90,7 +90,7 @@ pub trait Keeping {
     ///
     /// # Errors
     /// Fails if saving fails.
-    fn keep(&self, purpose: &Purpose, conversation: &Conversation) -> Result<(), Error>;
+    fn save(&self, purpose: &Purpose, conversation: &Conversation) -> Result<(), Error>;
 
     /// Records that the changes of a scratch tree, to these files, were applied to the project.
     ///
@@ -101,7 +101,7 @@ pub trait Keeping {
             is_unapplied: false,
             ..self.conversation()
         };
-        self.keep(&Purpose::STEP, &conversation)
+        self.save(&Purpose::STEP, &conversation)
     }
 
     /// Records the usage that the vendor reports for a call by an agent with this purpose.
@@ -155,7 +155,7 @@ impl<F: SessionForm> StoredSession<'_, F> {
     }
 }
 
-impl Keeping for StoredSession<'_> {
+impl SessionLog for StoredSession<'_> {
     fn id(&self) -> String {
         self.session.borrow().id.to_string()
     }
@@ -178,7 +178,7 @@ impl Keeping for StoredSession<'_> {
         self.change(|session| session.file.state = state)
     }
 
-    fn keep(&self, purpose: &Purpose, conversation: &Conversation) -> Result<(), Error> {
+    fn save(&self, purpose: &Purpose, conversation: &Conversation) -> Result<(), Error> {
         // Conversations of auditors and helpers are recorded in the run's folder only.
         if *purpose != Purpose::STEP {
             return Ok(());
@@ -204,7 +204,7 @@ impl Keeping for StoredSession<'_> {
 }
 
 /// Tells the user which session is used.
-pub fn tell_session(context: &Context<'_>, session: &Session<impl SessionForm>, resumed: bool) {
+pub fn report_session(context: &Context<'_>, session: &Session<impl SessionForm>, resumed: bool) {
     let id = session.id();
     context.reporter.event(&Event::Session { id, resumed });
 }

@@ -16,7 +16,7 @@ use crate::ui::pager::Pager;
 use crate::ui::{Output, OutputFormat, json};
 
 /// Reports the outcome and returns the exit code. `pager` finds the program that shows long texts.
-pub fn tell(
+pub fn report_outcome(
     cli: &Cli,
     (output, root): (&Output<'_>, &Path),
     mut done: Result<Outcome, Failure>,
@@ -79,7 +79,7 @@ fn succeeded(
         None => result_text(&outcome),
     };
     let is_diff = outcome.is_diff;
-    let told = answered.and_then(
+    let written = answered.and_then(
         |()| match (&report, outcome.is_paged.then(pager).flatten()) {
             (Some(report), _) => output.report(report, || document(output, outcome)),
             (None, Some(pager)) => {
@@ -89,7 +89,7 @@ fn succeeded(
             (None, None) => output.result(&text, is_diff, || document(output, outcome)),
         },
     );
-    let Err(error) = told else {
+    let Err(error) = written else {
         return Exit::Done;
     };
     let problem = format!("cannot write to stdout: {error}");
@@ -119,8 +119,8 @@ fn failed(output: &Output<'_>, failure: &Failure) -> Exit {
         output.event(&Event::Warning(problem));
     }
     // Programs get the long form of the error.
-    let told = format!("{error:#}");
-    output.error(&told, failure.hint().as_deref(), log.as_deref(), || {
+    let message = format!("{error:#}");
+    output.error(&message, failure.hint().as_deref(), log.as_deref(), || {
         document_of(output, failure)
     });
     exit
@@ -141,7 +141,7 @@ fn of_run(output: &Output<'_>, record: &RunRecord) -> Value {
 }
 
 /// Reports an error from before any command to programs; the user has already seen it.
-pub fn tell_early(output: &Output<'_>, error: &Failure) {
+pub fn report_early(output: &Output<'_>, error: &Failure) {
     // A write error would only obscure the failure already printed.
     let _ = output.result("", false, || document_of(output, error));
 }

@@ -6,7 +6,7 @@
 use serde_json::json;
 
 use super::criteria::{add_open, objection, set_completed};
-use super::plan_tools::{PlanKeeper, PlanUpdate};
+use super::plan_tools::{PlanUpdate, PlanUpdater};
 use super::stages::Stages;
 use super::tools::SHELL_TOOL;
 use super::types::PlanDecision;
@@ -15,9 +15,9 @@ use crate::agent::permissions::Permission;
 use crate::agent::tool::{Arguments, Tool as _, ToolError, ToolOutput};
 use crate::model::message::Call;
 
-impl PlanKeeper for Stages<'_, '_, '_> {
+impl PlanUpdater for Stages<'_, '_, '_> {
     fn update(&self, update: PlanUpdate) -> Result<String, ToolError> {
-        let mut told = "Plan updated".to_owned();
+        let mut message = "Plan updated".to_owned();
         self.change(|plan| {
             if let Some(goal) = update.goal {
                 plan.goal = goal;
@@ -30,11 +30,11 @@ impl PlanKeeper for Stages<'_, '_, '_> {
             for written in written.filter(|written| written.completed) {
                 // Only earlier criteria count: a model must not add and tick one in the same call.
                 if let Some(objection) = objection(&known, &written) {
-                    told += &format!("; {objection}");
+                    message += &format!("; {objection}");
                     continue;
                 }
                 let description = &written.description;
-                told += &format!("; `{description}` is ticked when the step is done");
+                message += &format!("; `{description}` is ticked when the step is done");
                 self.claimed.borrow_mut().push(written);
             }
             plan.decisions_made
@@ -42,7 +42,7 @@ impl PlanKeeper for Stages<'_, '_, '_> {
             plan.decisions_rejected
                 .extend(self.decided(update.decisions_rejected));
         })?;
-        Ok(told)
+        Ok(message)
     }
 }
 
