@@ -55,8 +55,7 @@ pub struct HistoryMessage {
     /// Set if the content already consists of tagged parts and is sent unchanged, as a summary is.
     #[serde(rename = "isSummary", default, skip_serializing_if = "is_default")]
     pub is_tagged: bool,
-    /// Set if the message tells the model that its reply was not understood. Such messages are dropped once a reply is
-    /// understood.
+    /// True if the message says that a reply was not understood. Such messages are dropped once a reply is understood.
     #[serde(rename = "isFault", default, skip_serializing_if = "is_default")]
     pub is_fault: bool,
 }
@@ -102,7 +101,7 @@ impl HistoryMessage {
         Self::new(Role::Tool, content)
     }
 
-    /// Creates a message from the program that tells the agent the current state.
+    /// Creates a message from the program that describes the current state to the agent.
     pub fn reminder(content: &str) -> Self {
         Self::tagged(tagged(Tag::SYSTEM_REMINDER, &[], content))
     }

@@ -15,7 +15,7 @@ use crate::record::question::Question;
 pub enum Permission {
     /// The call is carried out.
     Allowed,
-    /// The call is refused; the text tells the model what is not allowed and what is.
+    /// The call is refused; the text explains to the model what is allowed and what is not.
     Refused(String),
     /// The user decides.
     Ask(Question),

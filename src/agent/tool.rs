@@ -405,7 +405,7 @@ impl ToolOutput {
         }
     }
 
-    /// Adds the outcome for the user, if there is one to tell.
+    /// Adds the outcome for the user, if there is one.
     pub fn in_brief(self, brief: impl Into<Option<String>>) -> Self {
         Self {
             brief: brief.into(),
@@ -463,7 +463,7 @@ impl From<String> for CallFailure {
 /// Errors from using a tool.
 #[derive(Debug)]
 pub enum ToolError {
-    /// The call failed; the model is told and can react.
+    /// The call failed; the model is informed and can react.
     Failed(CallFailure),
     /// The run must end, because of a signal or an internal failure.
     Fatal(AgentError),

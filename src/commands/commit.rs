@@ -156,7 +156,7 @@ fn stoppable(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<O
         Err(error) if reverts || error.exit() == Exit::LocalIo => {
             tree.put_back(&mut run);
         }
-        // What resumed runs have left on the disk is a part of the change.
+        // Changes that resumed runs left on disk are part of this change.
         _ if !tree.is_as_before() => run.record.tree = TreeState::Changed,
         _ => {}
     }
@@ -419,7 +419,7 @@ impl Commit<'_> {
         let format = models.model(&step).reply_format(&step);
         let search = (!self.cli.allow_secrets).then_some(self.asking.context.redactor);
         let files = replacements.current(tree, search);
-        // Whole files are repeated as they are, so that their states before the run need not be read.
+        // Whole files are repeated as they are, so their states before the run need not be read.
         let is_read = self.asking.code.is_some() || format == ReplyFormat::Edits;
         let mut present = shown(files, is_read.then_some(&*tree));
         let mut places = String::new();

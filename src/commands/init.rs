@@ -155,7 +155,7 @@ fn next_steps(
     numbered.collect()
 }
 
-/// Returns the git command to run first, so that a later diff shows the change alone; `None` if none is needed.
+/// Returns the git command to run first, so that a later diff shows only the change; `None` if none is needed.
 fn tracking(root: &Path, files: &[(&str, &str)]) -> Option<String> {
     let add = "git add --all: the rollup contains the files that git tracks";
     match TrackedPaths::below(root) {
@@ -191,7 +191,7 @@ fn build_script(root: &Path, kinds: &[(&ProjectKind, &str)]) -> String {
     )
 }
 
-/// Returns the files and settings that replies must not change if the script is to judge them: the file that identifies
+/// Returns the files and settings that replies must leave alone for the script to judge them: the file that identifies
 /// the kind of project, or the part of it that the script runs, and files that would take its place.
 fn rests_on(sign: &str, script: &str) -> Vec<&'static str> {
     let runs = |program: &str| script.lines().any(|line| line.starts_with(program));

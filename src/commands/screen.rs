@@ -302,7 +302,7 @@ impl Screen {
         self.post(ToScreen::Status(status.clone()));
     }
 
-    /// Asks something and waits for the matching answer.
+    /// Sends a request and waits for the matching answer.
     fn answer<T>(
         &self,
         request: ToScreen,

@@ -163,7 +163,7 @@ pub trait Talker {
         Ok(tally.cost(self.standing().tokens))
     }
 
-    /// Executes one of its other commands. Returns the message for the user, if any.
+    /// Executes one of the agent's other commands. Returns the message for the user, if any.
     ///
     /// # Errors
     /// Fails if it fails.

@@ -341,11 +341,11 @@ fn open_session(
     Ok(session)
 }
 
-/// Checks that git ignores the key files and does not track them, and that nothing is in the place of a directory that
-/// an agent writes to.
+/// Checks that git ignores the key files and does not track them, and that nothing else is at the path of a directory
+/// that an agent writes to.
 ///
 /// # Errors
-/// Fails if git tracks a key file or does not ignore it, or `logs` or `agent-config` is no directory.
+/// Fails if git tracks a key file or does not ignore it, or `logs` or `agent-config` is not a directory.
 pub fn check_project(context: &Context<'_>) -> Result<(), NotReady> {
     let project = &context.project;
     project

@@ -62,8 +62,8 @@ impl Root {
         self.ensure(path, Self::directory, 0o777)
     }
 
-    /// Opens a directory of the program's own, such as a run's folder, or one that is only read: mount points on the
-    /// way are allowed, links are not.
+    /// Opens one of the program's own directories, such as a run's folder, or one that is only read: mount points on
+    /// the way are allowed, links are not.
     pub fn directory_to_read(&self, path: &str) -> Result<OwnedFd, Errno> {
         self.walk(path)
     }

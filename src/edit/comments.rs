@@ -152,7 +152,7 @@ fn end_of(mark: &str) -> Option<&'static str> {
     }
 }
 
-/// The length of the quoted string at the beginning of `text`, or of the quote alone if it is not closed.
+/// The length of the quoted string at the beginning of `text`, or of only the quote if it is not closed.
 fn quoted(text: &str) -> usize {
     let quote = text.as_bytes()[0];
     let mut escaped = false;

@@ -138,7 +138,7 @@ pub fn create_new(path: &Path) -> io::Result<File> {
     files::create_new(path, 0o666)
 }
 
-/// Reads a file of the program's own.
+/// Reads one of the program's own files.
 pub fn read(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     point()?;
     files::read(path, Links::Refused, max_bytes)

@@ -99,7 +99,7 @@ impl LossGuard {
         Some(FaultKind::Redacted { path, mark })
     }
 
-    /// Finds the faults of `put`, which takes the place of the lines `find` of the file at `path`.
+    /// Finds the faults in `put`, which replaces the lines `find` of the file at `path`.
     pub(super) fn loss_in_part(&self, path: &str, find: &str, put: &str) -> Vec<ReplyFault> {
         let mut found = Loss::default();
         self.elisions(path, find, put, &mut found);

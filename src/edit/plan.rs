@@ -37,7 +37,7 @@ pub struct Unit<'e> {
 pub struct ApplyPlan<'e> {
     /// The root below which all files are changed.
     pub root: &'e Root,
-    /// The operations.
+    /// The operations to carry out.
     pub whole: &'e ChangeSet<'e, 'e>,
     /// The modification time for new files.
     pub now: SystemTime,

@@ -15,7 +15,7 @@ pub enum Rule {
     /// The project protects the path.
     #[error("`--protect`, or the project's `.code-commit.json`, protects this file")]
     ProtectedByProject,
-    /// The prompt does not show the file in whole.
+    /// The prompt does not show the whole file.
     #[error("the prompt does not show this file in whole: ask for it by `^^^need`")]
     NotShown,
     /// The model asks for a file that is not in the code base.

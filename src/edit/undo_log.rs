@@ -59,7 +59,7 @@ pub struct UndoLog<'r> {
     saved: u32,
     /// The states that replies gave files in a scratch tree, where a build may change them before they are applied.
     replied: BTreeMap<String, Digest>,
-    /// True if an agent writes the files, so that no reply contains them as a whole.
+    /// True if an agent writes the files, so no reply contains them as a whole.
     pub is_agents: bool,
 }
 

@@ -136,7 +136,7 @@ pub struct BuildReport {
     pub status: BuildStatus,
     /// Duration of the build.
     pub took: Duration,
-    /// True if a process that the build started still held its output, so that the output may be incomplete.
+    /// True if a process that the build started still held its output, so the output may be incomplete.
     pub left_behind: bool,
 }
 

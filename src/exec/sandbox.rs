@@ -93,7 +93,7 @@ pub enum SandboxProblem {
     #[error("bubblewrap does not work here: {0}")]
     #[diagnostic(code("/sandbox"), help("{MEND}"))]
     Unusable(String),
-    /// A watched path has changed, so that a hidden or protected file may now be elsewhere.
+    /// A watched path has changed, so a hidden or protected file may now be elsewhere.
     #[error("`{}` was created, moved or replaced during the run", .0.display())]
     #[diagnostic(
         code("/sandbox"),

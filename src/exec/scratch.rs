@@ -41,7 +41,7 @@ use crate::sys::interrupt::Interrupt;
 /// Maximum size, in bytes, of a file that is read from a tree.
 const LARGEST: u64 = 128 * MIB;
 
-/// The way in which a tree is kept apart from the project.
+/// The way in which a tree is separated from the project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ScratchKind {
@@ -137,7 +137,7 @@ impl Scratch {
         overlay.map_or_else(|| maker.copy(&self.root()), Ok)
     }
 
-    /// The way in which the tree is kept apart.
+    /// The way in which the tree is separated from the project.
     pub fn kind(&self) -> ScratchKind {
         self.kind
     }
@@ -185,7 +185,7 @@ impl Scratch {
     /// Reads a file; `None` if it is missing.
     ///
     /// # Errors
-    /// Fails if the file is not a regular one, such as a link, or cannot be read.
+    /// Fails if it is not a regular file, for example a link, or cannot be read.
     pub fn read(&self, path: &str) -> io::Result<Option<Vec<u8>>> {
         let Some((directory, name)) = entry(&self.view, Path::new(path), false).if_there()? else {
             return Ok(None);

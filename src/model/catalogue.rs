@@ -41,7 +41,7 @@ pub struct Known {
     /// The service tiers besides the standard one.
     #[serde(default)]
     pub tiers: Vec<String>,
-    /// True if cache marks tell the vendor what to cache, since writing to its cache costs extra.
+    /// True if the vendor caches only what cache marks request, since writing to its cache costs extra.
     #[serde(default, rename = "cacheMarks")]
     pub cache_marks: bool,
     /// The model's retirement, if known.

@@ -58,7 +58,7 @@ pub enum FailureKind {
 }
 
 impl FailureKind {
-    /// Returns the kind of failure for a code of Anthropic's, which servers in front of it pass on.
+    /// Maps one of Anthropic's error codes, which proxies in front of it pass on, to a kind of failure.
     pub(super) fn of(code: Option<&str>) -> Self {
         match code {
             Some("overloaded_error") => Self::Overload,
@@ -82,7 +82,7 @@ impl VendorError {
         self
     }
 
-    /// Returns whether a single request exceeds the limit of a minute, so that waiting does not help.
+    /// Returns whether a single request exceeds the limit per minute, so waiting does not help.
     pub(super) fn asks_too_much(&self) -> bool {
         let message = self.message.as_deref();
         message.is_some_and(|message| message.starts_with("Request too large"))

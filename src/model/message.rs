@@ -246,7 +246,7 @@ pub struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// Creates a message that consists of text alone.
+    /// Creates a message that consists only of text.
     pub fn text(role: Role, text: impl Into<Text<'a>>) -> Self {
         Self {
             role,

@@ -72,7 +72,7 @@ pub(super) struct ChatBody<'a> {
 #[derive(Serialize)]
 pub(super) struct ChatMessage<'a> {
     pub role: &'static str,
-    /// Null if a message from the model consists of calls alone.
+    /// Null if a message from the model contains only calls.
     pub content: Option<ChatContent<'a>>,
     #[serde(flatten)]
     pub rest: Value,
@@ -124,7 +124,7 @@ struct Choice<'a> {
     #[serde(borrow)]
     message: Option<ChoiceMessage<'a>>,
     finish_reason: Option<String>,
-    /// Sent by Azure alone.
+    /// Sent only by Azure.
     #[serde(default)]
     content_filter_results: Value,
 }

@@ -218,7 +218,7 @@ impl<'a> Prompt<'a> {
         prompt
     }
 
-    /// Returns whether the conversation continues, so that the next request begins with all of it; otherwise, the
+    /// Returns whether the conversation continues, in which case the next request begins with all of it; otherwise, the
     /// prompt is complete.
     pub fn continues(&self) -> bool {
         self.known.is_some()

@@ -44,7 +44,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// Creates a reply that consists of text alone.
+    /// Creates a reply that consists only of text.
     pub fn of_text(text: impl Into<String>) -> Self {
         Self {
             text: Arc::new(text.into()),

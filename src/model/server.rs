@@ -282,7 +282,7 @@ impl VendorServer {
         })
     }
 
-    /// The context length of a model on an Ollama server, in tokens; `None` if the server does not tell it in time.
+    /// The context length of a model on an Ollama server, in tokens; `None` if the server does not report it in time.
     pub fn context_length(&self, model: &str) -> Option<u64> {
         self.client.silence.allow(None);
         let asked = json!({"model": model});

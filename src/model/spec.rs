@@ -8,7 +8,7 @@ use super::prompt::PromptOrder;
 use super::request::ReplyFormat;
 use super::tier::Tier;
 
-/// Minimum number of tokens of a code base that are worth sending.
+/// Smallest accepted limit on a code base, in tokens; less is not worth sending.
 pub const FEWEST_TOKENS: u64 = 1000;
 
 /// A model in the table.
@@ -64,7 +64,7 @@ pub struct ModelSpec {
     pub capabilities: Vec<String>,
     /// The tasks that it is recommended for, as the entry describes them.
     pub recommended_for: Vec<String>,
-    /// A prompt for this model alone, appended to an agent's instructions.
+    /// A prompt for this model only, appended to an agent's instructions.
     pub prompt: Option<String>,
     /// The size of the context that Ollama loads it with, in tokens; `None`: its context window, within limits.
     pub num_ctx: Option<u32>,
@@ -218,7 +218,7 @@ pub enum Place {
     BuiltIn,
     /// The home directory of the agent `chat`; the file applies to every agent.
     Home,
-    /// The home directory of the agent `plan`; the file applies to that agent alone.
+    /// The home directory of the agent `plan`; the file applies only to that agent.
     Plan,
     /// The project's `agent-config`.
     Project,

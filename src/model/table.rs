@@ -49,7 +49,7 @@ pub struct ModelTable {
     /// The default of each file: the project's for commits, the home directory's for `chat`, and plan's for `plan`.
     defaults: BTreeMap<Place, String>,
     by_task: BTreeMap<TaskType, String>,
-    /// True if plan's own file is part of the table, so that its rules must name models in it.
+    /// True if plan's own file is part of the table; its rules must then name models in it.
     is_plans: bool,
 }
 
@@ -112,7 +112,7 @@ impl ModelTable {
     /// The initial content of plan's own table, from `spec/plan-prompts.md`, 5.1.
     pub const PLAN_DEFAULTS: &str = include_str!("../../prompts/plan_models.json");
 
-    /// The table of the built-in models alone.
+    /// The table of only the built-in models.
     pub fn built_in() -> Self {
         let mut table = Self::default();
         for (place, json) in [(Place::BuiltIn, BUILT_IN), (Place::Home, CHAT_MODELS)] {

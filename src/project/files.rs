@@ -150,10 +150,11 @@ impl Project {
         })
     }
 
-    /// Checks that nothing is in the place of one of the program's directories, which no link may lead to.
+    /// Checks that nothing but a directory is at the path of one of the program's directories, which no link may lead
+    /// to.
     ///
     /// # Errors
-    /// Fails if it is there and no directory.
+    /// Fails if it exists and is not a directory.
     pub fn check_directory(&self, name: &str) -> Result<(), ProjectProblem> {
         match self.home.join(name).symlink_metadata() {
             Ok(found) if !found.is_dir() => Err(ProjectProblem::NotADirectory(name.to_owned())),

@@ -135,7 +135,7 @@ impl System {
 }
 
 impl AgentHome {
-    /// Creates a file with this content in the home. Returns `false` if it already exists, and then stays.
+    /// Creates a file with this content in the home. Returns `false`, and changes nothing, if it already exists.
     ///
     /// # Errors
     /// Fails if the file cannot be created.

@@ -53,8 +53,7 @@ impl Repository {
     /// found.
     ///
     /// # Errors
-    /// Fails if `.git` cannot be read or does not lead to a directory, so that it is unknown what git ignores and
-    /// tracks.
+    /// Fails if `.git` cannot be read or does not lead to a directory, so it is unknown what git ignores and tracks.
     pub fn of(root: &Path) -> Result<Option<Self>, PathError> {
         let has_git = |dir: &&Path| dir.join(DOT_GIT).symlink_metadata().is_ok();
         let mut found = root.ancestors().filter(has_git).peekable();

@@ -39,7 +39,7 @@ pub struct BranchRecord {
     pub status: String,
     /// The time spent waiting for the branch.
     pub seconds: Seconds,
-    /// The verdict in a review's log; left out if this is no review, or its log has no verdict or was not read.
+    /// The verdict in a review's log; left out if this is not a review, or its log has no verdict or was not read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<ReviewVerdict>,
 }

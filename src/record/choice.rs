@@ -52,7 +52,7 @@ pub struct AttemptRecord {
 }
 
 impl From<&Step> for AttemptRecord {
-    /// Fills in what the step records.
+    /// Fills in the data that the step records.
     fn from(step: &Step) -> Self {
         let build = step.build.as_ref();
         let building = build.map(|build| build.seconds.0).unwrap_or_default();

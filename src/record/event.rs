@@ -259,7 +259,7 @@ pub enum Event {
         review: u32,
         /// The maximum number of reviews.
         reviews: u32,
-        /// True if the agent publishes the work, so that no review follows.
+        /// True if the agent publishes the work; no review follows then.
         publishes: bool,
         /// The time since the work began.
         #[serde(serialize_with = "seconds")]
@@ -338,7 +338,7 @@ pub trait Reporter {
     /// Reports an event.
     fn event(&self, event: &Event);
 
-    /// Returns whether someone is watching, so that showing progress is worthwhile.
+    /// Returns whether someone is watching, which makes showing progress worthwhile.
     fn is_live(&self) -> bool;
 
     /// Returns the maximum width of a result, in columns; `None` if there is no limit.

@@ -21,14 +21,14 @@ pub struct Question {
     pub rules: Vec<String>,
     /// The rules in words; empty if there are none.
     pub lasting: String,
-    /// True if a no may be permanent too, so that the tool is never used in this project again.
+    /// True if a no may be permanent too, and forbid the tool in this project.
     pub may_forbid: bool,
     /// True if a user is present who can say what to do instead.
     pub may_redirect: bool,
 }
 
 impl From<String> for Question {
-    /// Creates a question that consists of a sentence alone.
+    /// Creates a question that consists of a single sentence.
     fn from(sentence: String) -> Self {
         Self {
             sentence,
@@ -63,8 +63,8 @@ impl Question {
         format!("{}{instead}> ", there.join("/"))
     }
 
-    /// Parses a written answer as [`Answer::read`] does; `always` and `never` are for good, where the question allows
-    /// that.
+    /// Parses a written answer as [`Answer::read`] does; `always` and `never` are permanent, where the question allows
+    /// it.
     pub fn verdict(&self, written: &str) -> Verdict {
         let (answer, is_for_good) = match written.trim().to_ascii_lowercase().as_str() {
             "a" | "always" if self.may_last => (Answer::Yes, true),

@@ -63,7 +63,7 @@ pub struct AgentRecord {
 }
 
 impl AgentRecord {
-    /// Returns whether the agent directs other agents, so that its text is addressed to the user or is a report.
+    /// Returns whether the agent directs other agents, in which case its text is addressed to the user or is a report.
     pub fn directs_agents(&self) -> bool {
         self.orchestration.is_some()
     }
@@ -208,7 +208,7 @@ pub enum TreeState {
 /// The scratch tree of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScratchRecord {
-    /// The way in which it was kept apart from the project.
+    /// The way in which it was separated from the project.
     pub how: ScratchKind,
 }
 

@@ -98,7 +98,7 @@ pub struct Step {
     /// The model that answered, by its vendor's name, if it is a different one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub served: Option<String>,
-    /// The version of the model that answered, if its vendor tells.
+    /// The version of the model that answered, if its vendor reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_version: Option<String>,
     /// The service tier that answered, if it is not the standard one, or a different one was requested.

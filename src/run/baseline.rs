@@ -27,7 +27,7 @@ pub struct Passed {
     pub build: Option<BuildRecord>,
     /// Warnings to the user.
     pub warnings: Vec<String>,
-    /// True if the build has changed the tree, so that anything read from it earlier is out of date.
+    /// True if the build has changed the tree, so anything read from it earlier is out of date.
     pub has_changed: bool,
 }
 

@@ -18,8 +18,8 @@ use crate::sys::files::{self, Links, MIB};
 /// Maximum size of a file whose lines are counted, in bytes.
 const LARGEST: u64 = 1024 * MIB;
 
-/// Reports what the run has changed and what to review first. `files` are the ones that replies have written, with
-/// their latest content, or removed (`None`). Returns the changes, without those of files that are too large.
+/// Reports the run's changes, and those to review first. `files` are the ones that replies have written, with their
+/// latest content, or removed (`None`). Returns the changes, without those of files that are too large.
 pub fn review<'f>(
     context: &Context<'_>,
     run: &mut Run<'_>,

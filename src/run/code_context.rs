@@ -46,7 +46,7 @@ const PLACES: usize = 20;
 static PLACE: LazyLock<Regex> =
     LazyLock::new(|| regex(r#"([\w@./+-]+)(?::\[?|\(|(?:"?,| on) line )(\d+)"#));
 
-/// The limit on what is sent of the code base.
+/// The limit on the part of the code base that is sent.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CodeLimit {
     /// Maximum number of tokens; `None`: the model's entry decides.
@@ -346,8 +346,8 @@ impl CodeContext {
             .collect())
     }
 
-    /// Records what a repair shows of a file, which was written by the run itself or only changed by its build. Returns
-    /// the file if anything is shown.
+    /// Records the part of a file that a repair shows; the file was written by the run itself or only changed by its
+    /// build. Returns the file if anything is shown.
     fn seen(
         &mut self,
         mut file: PresentFile,

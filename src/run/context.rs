@@ -230,7 +230,7 @@ pub struct InputOptions {
     pub limit: CodeLimit,
 }
 
-/// A place that a query can come from.
+/// A source of a query.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum QuerySource {
     /// `agent-config/query.txt`.

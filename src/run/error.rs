@@ -43,7 +43,7 @@ pub enum RunError {
         help("commit or stash them, or run without `--require-clean`")
     )]
     NotClean(Vec<String>),
-    /// The index cannot be read, so that it is not known whether the project is clean.
+    /// The index cannot be read, so it is not known whether the project is clean.
     #[error(transparent)]
     #[diagnostic(code("/not-clean"), forward(0))]
     CleanUnknown(ProjectProblem),

@@ -53,7 +53,7 @@ pub enum KeySource {
 }
 
 impl KeySource {
-    /// Returns whether the key comes from somewhere other than the project's key files.
+    /// Returns whether the key has a source other than the project's key files.
     pub fn is_elsewhere(&self) -> bool {
         !matches!(self, Self::File(_))
     }

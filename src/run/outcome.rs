@@ -73,7 +73,7 @@ impl Outcome {
         }
     }
 
-    /// An outcome that is a document of the program's own, printed verbatim.
+    /// An outcome that is one of the program's own documents, printed verbatim.
     pub fn verbatim(text: Vec<u8>) -> Self {
         Self {
             text: Some(String::from_utf8(text).unwrap_or_default()),

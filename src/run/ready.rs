@@ -232,7 +232,7 @@ pub fn survey<'a>(
     })
 }
 
-/// Returns the models of these entries, the first one's and that of the repairs, at their servers or as recorded.
+/// Creates the models for the first call and for the repairs from their entries: live ones, or those of a recording.
 fn models_of<'a>(
     context: &Context<'a>,
     choice: &ModelChoice,
@@ -310,7 +310,7 @@ fn written_to<'s>(purpose: &Purpose, shown: &'s Shown) -> Vec<&'s Path> {
     directories
 }
 
-/// Checks that nothing is in the place of `logs`, or of a report.
+/// Checks that nothing else is at the path of `logs`, or of a report.
 fn check_places(project: &Project, purpose: &Purpose) -> Result<(), ProjectProblem> {
     project.check_directory(LOGS)?;
     let report = project.consistency_report().symlink_metadata();
@@ -417,8 +417,8 @@ fn chosen(
     Ok((inputs, selected))
 }
 
-/// The limit on what is sent of the code base, if there is one: that of the run being resumed or replayed, the flag's,
-/// or the model entry's.
+/// The limit on the part of the code base that is sent, if there is one: that of the run being resumed or replayed, the
+/// flag's, or the model entry's.
 fn limit(
     choice: &ModelChoice,
     replayed: Option<&Recording>,

@@ -56,7 +56,7 @@ pub struct ResumedTree {
     applied: BTreeMap<StepId, PastApplied>,
     /// The files that the run changed, if its edits are on the disk.
     pub own: Vec<String>,
-    /// The same files before the first of the runs that are resumed; also if others have changed them all since.
+    /// The same files before the first resumed run, even if others have changed them all since.
     pub before: BTreeMap<String, Option<SavedFile>>,
     /// The reason that the change as a whole is not known, if it is not.
     pub lost: Option<RunError>,
@@ -310,16 +310,16 @@ fn lost(
 /// The states of a path during a chain of resumed runs.
 #[derive(Debug)]
 struct States {
-    /// Before the first run of the chain.
+    /// The state before the first run of the chain.
     saved: Option<SavedFile>,
-    /// Before the last run.
+    /// The state before the last run.
     found: Option<Digest>,
-    /// After the last run.
+    /// The state after the last run.
     after: Option<Digest>,
 }
 
 impl States {
-    /// Before the first run of the chain.
+    /// The state before the first run of the chain.
     fn before(&self) -> Option<Digest> {
         self.saved.as_ref().map(|saved| saved.digest)
     }

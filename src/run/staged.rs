@@ -1,6 +1,6 @@
 //! The code base as staged in git's index, whatever the work tree contains.
 //!
-//! Runs git such that it starts no filters and no other programs that the repository names. Guarantees complete files.
+//! Runs git so that it starts neither filters nor other programs that the repository names. Guarantees complete files.
 
 use std::io::{self, BufReader, Read as _, Write as _};
 use std::path::Path;

@@ -21,7 +21,7 @@ use crate::sys::http::HttpClient;
 use crate::sys::http::endpoint::{Endpoint, EndpointProblem, Proxies};
 use crate::sys::interrupt::Interrupt;
 
-/// The settings of the export: each has a variable for traces alone, and one for all signals.
+/// The settings of the export: each has a variable for traces, and one for all signals.
 const FOR_TRACES: &str = "OTEL_EXPORTER_OTLP_TRACES_";
 const FOR_ALL: &str = "OTEL_EXPORTER_OTLP_";
 const RESOURCE: &str = "OTEL_RESOURCE_ATTRIBUTES";

@@ -186,7 +186,7 @@ impl<'c> RunTree<'c> {
         file.map(|file| read_open(file, LARGEST)).transpose()
     }
 
-    /// Returns whether something is in the place of a file that is no regular file, such as a link.
+    /// Returns whether the path of a file leads to something other than a regular file, such as a link.
     pub fn is_no_file(&self, path: &str) -> bool {
         let found = self.root.join(path).symlink_metadata();
         found.is_ok_and(|found| !found.is_file())
@@ -335,7 +335,7 @@ impl<'c> RunTree<'c> {
         }
         for (path, mode) in modes {
             let set = open(&root, &path).and_then(|file| match file {
-                // Setting the same mode would make the file look as if somebody had changed it.
+                // Setting the same mode would make the file look changed.
                 Some(file) if file.metadata()?.permissions() != mode => file.set_permissions(mode),
                 _ => Ok(()),
             });
@@ -356,7 +356,7 @@ impl<'c> RunTree<'c> {
         Ok(())
     }
 
-    /// Returns the files to change in the project for it to match the scratch tree, and those that stay behind.
+    /// Returns the files to change in the project for it to match the scratch tree, and those that are not transferred.
     fn to_bring(
         &self,
         scratch: &ScratchRun,
@@ -461,7 +461,7 @@ impl<'c> RunTree<'c> {
 
     /// Reverts everything that the run has applied. If that fails, the run still completes, with a warning.
     pub fn put_back(&mut self, run: &mut Run<'_>) {
-        // What resumed runs have changed stays.
+        // Changes made by resumed runs stay.
         if self.scratch.take().is_some() || self.undo_log.changes().files.is_empty() {
             self.undo_log.forget();
             run.record.tree = TreeState::Unchanged;

@@ -378,7 +378,7 @@ pub(super) trait HoldingBack {
         Ok(chunk.len())
     }
 
-    /// Passes on what is held back, at the end of the stream.
+    /// Passes on the bytes held back, at the end of the stream.
     fn give_out(&mut self) -> io::Result<()> {
         let held = std::mem::take(self.held());
         self.emit(&held, held.len()).map(drop)
@@ -391,7 +391,7 @@ impl<W: Write> RedactingWriter<'_, W> {
         &self.inner
     }
 
-    /// Writes what was held back, flushes, and returns the inner writer.
+    /// Writes the bytes held back, flushes, and returns the inner writer.
     ///
     /// # Errors
     /// Returns any error of the inner writer.
@@ -409,8 +409,8 @@ impl<W: Write> RedactingWriter<'_, W> {
         Ok((self.inner, self.found))
     }
 
-    /// Writes as much as possible of what is held back: everything except the beginning of a possible
-    /// key. Meant for a reader who follows along; [`finish`](Self::finish) must still be called.
+    /// Writes as much as possible of the bytes held back: everything except the beginning of a possible key. Meant for
+    /// a reader who follows along; [`finish`](Self::finish) must still be called.
     ///
     /// # Errors
     /// Returns any error of the inner writer.

@@ -1,4 +1,4 @@
-//! Code fences as defined by CommonMark: tells which lines of a text are inside a fenced block. Pure.
+//! Code fences as defined by CommonMark: determines which lines of a text are inside a fenced block. Pure.
 //!
 //! A fence is a run of three or more backticks or tildes, indented by at most three blanks. It opens a block and may
 //! have an info string. The first bare fence of the same character that is at least as long closes the block.

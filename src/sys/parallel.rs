@@ -52,7 +52,7 @@ impl Turns {
     }
 }
 
-/// A turn that a thread has.
+/// A turn held by a thread, and given back on drop.
 #[derive(Debug)]
 pub struct Turn<'t>(&'t Turns);
 

@@ -384,8 +384,8 @@ impl Output<'_> {
         }
     }
 
-    /// Prints an event that belongs to a mirrored conversation. Returns `true` if stdout handles the event, so
-    /// that it is not shown as progress.
+    /// Prints an event that belongs to a mirrored conversation. Returns `true` if stdout handles the event, which is
+    /// then not shown as progress.
     fn mirrored(&self, event: &Event) -> bool {
         let columns = self.stdout_columns();
         let width = columns.map_or(WIDEST, |columns| columns.saturating_sub(1));

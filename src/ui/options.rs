@@ -39,7 +39,7 @@ pub struct ConsoleOptions {
     pub colors: Colors,
     /// True if the conversation between an agent's model, its tools and the user is mirrored to stdout.
     pub mirrors: bool,
-    /// True if stdin and stdout are terminals, so that input is already visible on stdout.
+    /// True if stdin and stdout are terminals, so input is already visible on stdout.
     pub echoes: bool,
     /// True if the model's text is meant for a user at the terminal, who may be asked to answer it.
     pub asks: bool,

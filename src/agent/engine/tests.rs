@@ -1,4 +1,4 @@
-//! Tests of the loop alone, with a scripted model, a protocol of single words and tools that do nothing.
+//! Tests of the loop by itself, with a scripted model, a protocol of single words and tools that do nothing.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;

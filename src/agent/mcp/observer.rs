@@ -15,7 +15,7 @@ pub trait McpObserver {
     /// Called before a retry, with the wait until then and the reason; `next_try` counts from 1.
     fn retrying(&self, next_try: u32, wait: Duration, reason: &str);
 
-    /// Called when the server reports how far the call has come, in its own words.
+    /// Called when the server reports the progress of a call, in its own words.
     fn progress(&self, text: &str);
 }
 

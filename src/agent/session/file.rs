@@ -46,7 +46,7 @@ pub struct SessionFile {
     /// The part of the history that is no longer sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     truncation: Option<Truncation>,
-    /// Set while the changes of the last run are in a scratch tree alone.
+    /// Set while the changes of the last run are only in a scratch tree.
     #[serde(default, skip_serializing_if = "is_default")]
     is_unapplied: bool,
     /// The number of tokens sent and received so far.

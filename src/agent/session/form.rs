@@ -25,7 +25,7 @@ pub trait SessionForm: DeserializeOwned {
     /// The working directory, in the form used in files.
     fn directory(&self) -> &str;
 
-    /// Prepares a session that was read for use. The name of the file or folder determines the id, so that a copy is a
+    /// Prepares a session that was read for use. The name of the file or folder determines the id, so a copy is a
     /// separate session.
     fn opened(self, id: &str) -> Self;
 

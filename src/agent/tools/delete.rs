@@ -1,7 +1,7 @@
 //! `delete_file`: removes a file.
 //!
 //! Inside the project, it removes files only through `Files`, which can undo that. Files outside, if the user allows
-//! access to them, are removed for good. Directories and special files are never removed, nor are files whose name
+//! access to them, are removed permanently. Directories and special files are never removed, nor are files whose name
 //! suggests that they contain credentials.
 
 use std::fs;

@@ -150,7 +150,7 @@ impl ResolvedPath {
         })
     }
 
-    /// Opens what exists at the place, and fails if there is nothing.
+    /// Opens whatever exists at the place.
     ///
     /// # Errors
     /// A sentence for the model if nothing exists, or it cannot be accessed.

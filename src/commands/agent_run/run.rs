@@ -70,7 +70,7 @@ pub struct AgentSetup<'s> {
     pub warnings: Vec<String>,
     /// Content of the project's `AGENTS.md`.
     pub conventions: Option<String>,
-    /// `true` to end the work when the user says no; otherwise, the agent is told.
+    /// `true` to end the work when the user says no; otherwise, the agent is informed.
     pub stops_at_no: bool,
     /// The losses allowed in changes to the project's files, whose lock the agents hold; `None` if they may not change
     /// any.
@@ -99,8 +99,7 @@ pub struct AgentRun<'c> {
 }
 
 impl<'c> AgentRun<'c> {
-    /// Creates the run's folder and records what the run works on: a request of the user, or, without one, the previous
-    /// requests.
+    /// Creates the run's folder and records the task: a request of the user, or, without one, the previous requests.
     pub fn start(
         context: &'c Context<'c>,
         setup: AgentSetup<'c>,

@@ -61,7 +61,7 @@ pub struct Briefing {
     /// Paths that caused the instructions of deeper directories to be added; `None` if only the prompt contains
     /// instructions.
     joined: Option<Vec<PathBuf>>,
-    /// `true` if the conversation was shortened, so that its instructions must be repeated.
+    /// `true` if the conversation was shortened, so its instructions must be repeated.
     #[serde(skip)]
     is_renewed: bool,
     #[serde(skip)]

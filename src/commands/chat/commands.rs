@@ -187,7 +187,7 @@ static SIGN: LazyLock<Regex> = LazyLock::new(|| {
         r#"(?P<before>^|[\s(\["'])(?:!`(?P<command>[^`\n]+)`|@(?P<path>[^\s`]+))|\$(?:ARGUMENTS\b|[0-9]+)"#,
     )
 });
-/// Placeholders of arguments alone; `$100` is not one.
+/// Only placeholders of arguments; `$100` is not one.
 static ARGUMENT: LazyLock<Regex> = LazyLock::new(|| regex(r"\$(?P<name>ARGUMENTS\b|[0-9]+)"));
 
 /// Characters that end a sentence rather than a path.

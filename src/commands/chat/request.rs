@@ -51,7 +51,7 @@ pub fn ask(
     preview: Option<&str>,
 ) -> Result<Answer, Error> {
     let verdict = permission(place.context, user, question, preview)?;
-    // Changes that the user has made meanwhile must not be taken for those of the call.
+    // Changes made by the user in the meantime must not be attributed to the call.
     place.briefing.borrow_mut().look();
     if let Some(choice) = remembered(question, &verdict) {
         trusting::ask_before(place, user, &choice)?;
@@ -339,7 +339,7 @@ fn instructions(context: &Context<'_>, is_headless: bool) -> String {
 fn reminders(place: &ChatPlace<'_>) -> Vec<HistoryMessage> {
     let session = place.base.stored.session.borrow();
     let said = session.conversation.not_left_out();
-    // A reply that was paused goes back with nothing behind it.
+    // A paused reply goes back with nothing after it.
     if said.last().is_some_and(|last| last.role == Role::Assistant) {
         return Vec::new();
     }

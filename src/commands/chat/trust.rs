@@ -112,7 +112,7 @@ mod tests {
             assert!(!trusted.has("a", b"y") && !trusted.has("c", b"x"));
         }
         assert!(!load(other).has("a", b"x"));
-        // What another process has added stays.
+        // Entries added by another process are kept.
         let mut old = load(other);
         load(one).add([("c", &b"z"[..])]).unwrap();
         old.add([("a", &b"1"[..])]).unwrap();

@@ -73,7 +73,7 @@ pub struct ChosenArgs {
 }
 
 impl ChosenArgs {
-    /// Returns the limit on what is sent: these files, and this many tokens.
+    /// Returns the limit on the code to send: these files, and this many tokens.
     pub fn limit(&self, tokens: Option<u64>) -> CodeLimit {
         CodeLimit {
             tokens,

@@ -90,7 +90,7 @@ impl Asking<'_> {
             };
             self.context.reporter.event(&Event::Prose(prose));
             let rejection = match verified {
-                // Edits that are already on the disk change nothing any more.
+                // Edits already on disk change nothing.
                 Ok(Some(edits)) if is_applied || !needs_edits || !edits.edits().is_empty() => {
                     return Ok(edits);
                 }

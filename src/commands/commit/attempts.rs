@@ -56,7 +56,7 @@ const MOST: usize = 8;
 
 /// The attempts at a commit.
 pub struct Attempts<'c> {
-    /// The context, with an interrupt of the commit's own.
+    /// The context, with a separate interrupt for the commit.
     pub context: &'c Context<'c>,
     /// The flags.
     pub cli: &'c Cli,

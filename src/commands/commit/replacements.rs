@@ -16,7 +16,7 @@ use crate::sys::files::{self, Links, MIB};
 /// Maximum size, in bytes, of a file whose state before the run is read for a repair.
 const LARGEST: u64 = 64 * MIB;
 
-/// The text shown of a file that a build, or somebody else, has replaced by something that is no file.
+/// The text shown for a path where a build or somebody else has put something other than a file.
 const NO_FILE: &str = "[No regular file any more: a link, a directory or the like is in its place. No reply can replace it.]\n";
 
 /// A commit's run, the project's files, and the effect of its replies on them.
@@ -73,8 +73,8 @@ impl Replacements {
         }
     }
 
-    /// Returns the files as builds, or others, have left them since a reply wrote them. `search` finds what may not be
-    /// sent.
+    /// Returns the current content of the files, which builds or others may have changed since a reply wrote them.
+    /// `search` finds credentials, which may not be sent.
     pub fn current(&self, tree: &RunTree<'_>, search: Option<&Redactor>) -> Files {
         let may_be_sent = |text: &str| {
             search.is_none_or(|redactor| credentials::find("", text, redactor).is_empty())
@@ -82,7 +82,7 @@ impl Replacements {
         let mut files = self.files.clone();
         for (path, known) in &mut files {
             let no_file = || tree.is_no_file(path).then(|| NO_FILE.to_owned());
-            // What cannot be read, or may not be sent, counts as it was written.
+            // A file that cannot be read or sent is shown as it was written.
             if let Ok(now) = present(tree, path).map(|now| now.or_else(no_file))
                 && now != *known
                 && now.as_deref().is_none_or(may_be_sent)

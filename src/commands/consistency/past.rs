@@ -56,8 +56,8 @@ impl ResumedReport {
         Ok(Self { folder, run, steps })
     }
 
-    /// Returns the inputs that it sent in place of these: all of them or, for a report by parts, the query. The code
-    /// base is then rolled up again, unless it was read from a file, which has this text.
+    /// Replaces the `given` inputs by those that the run sent: all of them or, for a report by parts, the query alone.
+    /// In the latter case the code base is rolled up again, unless it came from a file, whose text is `file`.
     pub fn inputs(&self, given: &InputOptions, file: &str) -> InputOptions {
         let first = self.steps.first().map(|past| &past.step);
         let by_parts = first.is_some_and(|step| step.purpose == Purpose::PART);

@@ -1,4 +1,4 @@
-//! The place of `dev`: its home with the settings, and the workspace that they make.
+//! The setup of `dev`: its home with the settings, and the workspace that they configure.
 
 use std::path::PathBuf;
 

@@ -58,7 +58,7 @@ pub struct Origin<'o> {
     pub repository: &'o str,
     /// The commit to begin at.
     pub commit: &'o str,
-    /// The branch that is made there.
+    /// The branch to create at that commit.
     pub branch: &'o str,
     /// The script to add as `build.sh`, unless the repository has one.
     pub build: Option<&'o str>,
@@ -217,7 +217,7 @@ impl Repositories {
 
     /// Commits the changes since the clone's first commit; writes them as a `patch`, which may be empty, and the branch
     /// as a `bundle`. Uses a repository at `own` instead of the clone's, in which a build may have hidden files: the
-    /// one that was set `apart`, or a new one if an earlier try has used that.
+    /// one set `apart`, or a new one if an earlier attempt has used it.
     ///
     /// # Errors
     /// Fails if git fails.

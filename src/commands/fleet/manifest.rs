@@ -61,7 +61,7 @@ pub enum Workflow {
     Plan,
 }
 
-/// The beginning of a task's run.
+/// The way in which a task's run starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Start {
     /// The task starts from the beginning.

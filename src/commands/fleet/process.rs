@@ -1,7 +1,7 @@
 //! Waits for the processes of a fleet: git's, and this program's.
 //!
-//! Passes signals that arrive meanwhile on to them. Guarantees that no other process gets a signal, and that a process
-//! ends within its time limit.
+//! Forwards signals to them. Guarantees that no other process gets a signal, and that a process ends within its time
+//! limit.
 
 use std::io;
 use std::os::fd::AsFd as _;
@@ -21,8 +21,8 @@ const TICK: Duration = Duration::from_secs(1);
 /// Time that a process with a time limit is given to end after a signal.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Waits for a process to end, and passes the first signal that arrives meanwhile on to it. With a limit, in seconds,
-/// it is killed when the time is up, and soon after a signal.
+/// Waits for a process to end, forwarding the first signal that arrives. With a limit, in seconds, the process is
+/// killed once the time is up, or shortly after a signal.
 ///
 /// # Errors
 /// Fails if it cannot be waited for, or exceeded its time limit.

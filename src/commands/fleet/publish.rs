@@ -41,7 +41,8 @@ struct Change<'r> {
 #[derive(Debug, PartialEq)]
 struct Hosted {
     host: String,
-    /// Whether it may be on GitHub, and on GitLab, judging by its name; both if the name does not tell.
+    /// Two flags: it may be on GitHub, and on GitLab, judging by the host's name; both are true if the name does not
+    /// decide.
     is_on: [bool; 2],
     /// Owner and name, quoted.
     slug: String,
@@ -216,7 +217,7 @@ impl Publisher<'_> {
         };
         self.git(Some(repository), &["bundle", "unbundle", &change.bundle])?;
         let branch = format!("refs/heads/{}", self.branch);
-        // The empty word means: only if there is no such branch.
+        // An empty old value means that the branch must not exist.
         let words = ["update-ref", &branch, &change.commit, ""];
         self.git(Some(repository), &words).map(drop)
     }

@@ -254,7 +254,7 @@ fn csv(rows: &[TaskRow]) -> String {
     text
 }
 
-/// Quotes a cell where necessary, on one line, such that no spreadsheet takes it for a formula.
+/// Quotes a cell where necessary, on one line, so that no spreadsheet takes it for a formula.
 fn cell(text: &str) -> String {
     let text = text.replace(['\n', '\r'], " ");
     let guard = if text.starts_with(['=', '+', '-', '@', '\t']) {

@@ -109,7 +109,7 @@ fn serve(
 ) -> Result<Outcome, Failure> {
     let (context, is_headless) = (place.context, place.arguments.headless);
     if place.task.is_empty() && is_headless && !stdin.is_terminal {
-        // Nothing else is read from standard input, so all of it is the task.
+        // The task is all of standard input, since nothing else is read from it.
         place.task = query::from_stdin(context)?;
     }
     let is_asked = place.task.is_empty();

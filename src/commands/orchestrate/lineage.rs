@@ -188,7 +188,7 @@ mod tests {
         let lineage = serde_json::to_value(&tracker.record).unwrap();
         let waiting = (&lineage["waiting_for"], &lineage["latest_branch_id"]);
         assert_eq!(waiting, (&"b5".into(), &"b3".into()));
-        // It takes too long, so that the last completed work is published.
+        // It takes too long, so the last completed work is published.
         tracker.started("b6", "b3", ClaudeCode);
         assert!(tracker.working().eq(["b5", "b6"]));
         tracker.ended();

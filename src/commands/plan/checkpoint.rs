@@ -9,7 +9,7 @@ use crate::run::context::Context;
 use crate::run::not_ready::NotReady;
 use crate::sys::error::Error;
 
-/// Saves the current state and document, to return to them.
+/// Saves the current state and document, so that they can be restored.
 ///
 /// # Errors
 /// Fails if the document cannot be read or the session cannot be saved.

@@ -5,7 +5,8 @@ use super::types::PlanTask;
 use crate::agent::AgentError;
 use crate::agent::protocol::Fault;
 
-/// Returns `true` if the error is final, so that the work is summed up; after any other error, the step can be resumed.
+/// Returns `true` if the error is final, in which case the work is summed up; after any other error, the step can be
+/// resumed.
 pub fn are_over(error: &AgentError) -> bool {
     matches!(
         error,

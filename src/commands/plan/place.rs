@@ -311,8 +311,8 @@ impl<'c> PlanPlace<'c> {
     }
 }
 
-/// Returns the known model with the smallest window larger than this one's. No other provider's is named: it would send
-/// a local plan to a cloud.
+/// Returns the known model with the smallest window larger than this one's. Models of other providers are not
+/// considered, since one could send a local plan to a cloud.
 pub fn larger<'m>(
     models: &'m Result<ModelTable, ModelsProblem>,
     asked: &ModelSpec,

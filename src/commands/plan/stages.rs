@@ -495,7 +495,7 @@ impl<'c> Stages<'_, 'c, '_> {
         })
     }
 
-    /// The end of the reason why a step has failed, if a call lacked the user's consent.
+    /// The suffix of the reason for a failed step if a call lacked the user's consent; otherwise empty.
     fn refusal_note(&self) -> &'static str {
         if self.lacks_consent.get() {
             "; a call was refused that `--yes` allows"

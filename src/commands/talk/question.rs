@@ -53,7 +53,8 @@ pub fn later(command: Slash) -> String {
     format!("`/{name}` works between requests: answer the question, or leave by `/exit`")
 }
 
-/// Asks the user for permission, on the screen or by lines. What they want instead is not a command.
+/// Asks the user for permission, on the screen or by lines. An instruction to do something else instead is never taken
+/// for a command.
 ///
 /// # Errors
 /// Fails if the user leaves, or stops the work.

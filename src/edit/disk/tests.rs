@@ -7,7 +7,7 @@ use rustix::io::Errno;
 /// A fault injected at one of the calls, counted from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InjectedFault {
-    /// Fails that call alone, with this error.
+    /// Fails only that call, with this error.
     Once(usize, Errno),
     /// Fails that call and all later ones, with this error.
     From(usize, Errno),

@@ -347,7 +347,7 @@ fn no_reply_makes_a_directory_a_repository() {
     assert!(made_repositories(root, &reply).is_empty());
 }
 
-/// A line with a mark for a secret is one that the file, or what it is moved from, has already.
+/// A line with a mark for a secret must already be in the file, or in the one that it is moved from.
 #[test]
 fn a_mark_for_a_secret_stands_only_on_lines_that_were_there() {
     let dir = tempfile::tempdir().unwrap();

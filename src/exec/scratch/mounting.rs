@@ -1,7 +1,7 @@
 //! The system calls that make and enter namespaces, on Linux.
 //!
-//! Guarantees that the mounts are seen in the new namespace alone. Paths are passed to the kernel as descriptors, since
-//! the options of a mount give some characters a meaning.
+//! Guarantees that the mounts are visible only in the new namespace. Paths are passed to the kernel as descriptors,
+//! since the options of a mount give some characters a meaning.
 
 use std::fs::File;
 

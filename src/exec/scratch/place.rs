@@ -93,7 +93,7 @@ impl Place {
     }
 }
 
-/// Returns whether a directory in an upper one hides those of the lower layers.
+/// Returns whether a directory in an upper layer hides those in the layers below.
 pub(super) fn is_opaque(directory: &Path) -> bool {
     let mut value = [0];
     getxattr(directory, "user.overlay.opaque", &mut value).is_ok() && value == *b"y"

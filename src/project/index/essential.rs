@@ -1,4 +1,4 @@
-//! Extracts the part of an index that tells what is tracked.
+//! Extracts the part of an index that lists the tracked files.
 //!
 //! Pure. `gix-index` parses the caches in an index recursively, and allocates as much memory as prefix-compressed
 //! paths require. Guarantees that the extracted part contains none of these caches, and that its paths are valid on

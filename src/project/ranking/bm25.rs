@@ -8,7 +8,7 @@ const B: f64 = 0.75;
 /// A document, reduced to the words of a query.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Document {
-    /// Number of all its terms.
+    /// Total number of terms, with repetitions.
     pub length: f64,
     /// Number of occurrences of each word that it has, ordered by word.
     pub counts: Vec<(usize, f64)>,

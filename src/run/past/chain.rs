@@ -67,7 +67,7 @@ impl Chain {
                 break;
             }
             let known: BTreeSet<StepId> = on_disk().map(Step::id).collect();
-            // What the run itself had changed may have been undone before it was resumed.
+            // The run's own changes may have been undone before it was resumed.
             let is_found = found.is_none_or(|found| !found.is_subset(&known));
             next = resumed.map(|folder| PastRun::at(project, &folder));
             found = Some(known);

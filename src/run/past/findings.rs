@@ -191,7 +191,7 @@ impl Diagnostic {
         }
     }
 
-    /// Returns whether the line alone says what is wrong and where.
+    /// Returns whether the line by itself gives both the problem and its location.
     fn is_complete(&self, lines: &[&str]) -> bool {
         let line = lines[self.line];
         !line.ends_with(':') && (self.place.is_some() || IN_LINE.is_match(line))

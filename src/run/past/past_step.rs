@@ -18,7 +18,7 @@ pub struct PastStep {
     pub tools: Option<String>,
     /// The reply's changes relative to the state left by earlier steps.
     pub changes: Vec<FileChange>,
-    /// True if the model directs other agents, so that its text is addressed to the user or is a report.
+    /// True if the model directs other agents, in which case its text is addressed to the user or is a report.
     pub directs_agents: bool,
     /// True if it is one of several parallel attempts.
     pub is_attempt: bool,
@@ -36,7 +36,7 @@ pub enum IdleReply {
 }
 
 impl PastStep {
-    /// Returns whether the reply is complete, so that it need not be asked for again.
+    /// Returns whether the reply is complete and need not be requested again.
     pub fn is_whole(&self) -> bool {
         self.step.finish.is_some() && matches!(self.reply, Some(Ok(_)))
     }

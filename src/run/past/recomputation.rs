@@ -149,7 +149,7 @@ impl Recomputed {
             let parsed = read(&|path| sent(made_of(path)));
             let faults = parsed.faults;
             if step.is_redacted {
-                // What was redacted may also be what an edit has to find.
+                // The redacted text may also be text that an edit has to find.
                 redacted.get_or_insert(path);
             } else if !faults.is_empty() {
                 let rejection = Rejection { faults };

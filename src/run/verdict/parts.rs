@@ -1,6 +1,6 @@
 //! A file split into gate and rest, and the file made of the rest of one state and the gate of another. Pure.
 //!
-//! Parts that the rules of the file's form cannot tell apart are reported, not guessed.
+//! Parts that the rules of the file's form cannot distinguish are reported, not guessed.
 
 mod rust;
 

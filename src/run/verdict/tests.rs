@@ -1,4 +1,4 @@
-//! Tests of what belongs to the gate, and of trees with the code of one state and the gate of another.
+//! Tests of the extent of the gate, and of trees that combine the code of one state with the gate of another.
 
 mod names;
 mod replies;

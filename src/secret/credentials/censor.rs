@@ -89,7 +89,7 @@ impl<W: Write> Censor<W> {
         }
     }
 
-    /// Writes what was held back, flushes, and returns the inner writer and the kinds of removed credentials.
+    /// Writes the bytes held back, flushes, and returns the inner writer and the kinds of removed credentials.
     ///
     /// # Errors
     /// Returns any error of the inner writer.

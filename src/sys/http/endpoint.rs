@@ -67,7 +67,7 @@ fn without_user(url: &str) -> String {
 }
 
 impl Endpoint {
-    /// Validates a base URL; `variable` names its origin, and `has_key` tells whether calls carry a key.
+    /// Validates a base URL; `variable` names its origin, and `has_key` is true if calls carry a key.
     ///
     /// # Errors
     /// Fails if the URL is not acceptable.

@@ -370,7 +370,7 @@ impl App {
         self.armed.is_some()
     }
 
-    /// Returns whether the input contains text, so that a question would interrupt the user.
+    /// Returns whether the input contains text, in which case a question would interrupt the user.
     pub fn is_typing(&self) -> bool {
         !self.composer.is_empty()
     }

@@ -64,7 +64,7 @@ pub struct ScreenSender {
 
 impl Drop for ScreenSender {
     fn drop(&mut self) {
-        // If the screen has been told to end, it ignores this message.
+        // A screen that is ending ignores this message.
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         queue.push(ToScreen::End(String::new()));
         self.wake.poke();
@@ -156,7 +156,7 @@ impl ScreenReceiver {
         self.wake.clone()
     }
 
-    /// Waits for the farewell of an engine that has been told to end; empty if that takes too long.
+    /// Waits for the farewell of an engine that is ending; empty if that takes too long.
     pub fn farewell(&self, clock: &dyn Clock) -> String {
         let from = clock.elapsed();
         loop {

@@ -72,7 +72,7 @@ impl CodeColors {
         found
     }
 
-    /// Receives finished highlighting. Returns whether there is any, so that code must be redrawn.
+    /// Receives finished highlighting. Returns whether there is any, in which case code must be redrawn.
     pub fn poll(&self) -> bool {
         let state = &mut *self.state.borrow_mut();
         let worker = state.worker.as_ref();

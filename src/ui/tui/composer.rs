@@ -140,7 +140,7 @@ impl Composer {
         self.set("");
     }
 
-    /// Sets the draft aside for a line that is asked for; a secret is masked and kept nowhere.
+    /// Sets the draft aside for a line that is asked for; a secret is masked and stored nowhere.
     pub fn begin_line(&mut self, is_secret: bool) {
         self.search = None;
         self.aside = Some((

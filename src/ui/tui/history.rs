@@ -48,7 +48,7 @@ impl Recall {
         self.keep(text);
     }
 
-    /// Adds a text for this session alone, unless it is secret or the same as the last one.
+    /// Adds a text for this session only, unless it is secret or the same as the last one.
     pub fn keep(&mut self, text: &str) {
         if !is_secret(text) && self.entries.last().is_none_or(|last| last != text) {
             self.entries.push(text.to_owned());

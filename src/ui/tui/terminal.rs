@@ -363,8 +363,7 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
         Ok(())
     }
 
-    /// Shows a question. Keys typed before it was visible are not answers, nor is the typing that continues
-    /// from them.
+    /// Shows a question. Keys typed before it was visible are not answers, nor are those that continue such typing.
     fn show_question(&mut self) -> io::Result<()> {
         let is_recent = self.now().saturating_sub(self.typed_at) < self.pause;
         self.is_typing_on = is_recent && self.app.is_typing();

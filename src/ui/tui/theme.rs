@@ -1,6 +1,6 @@
 //! The styles of the screen, named by meaning. Pure.
 //!
-//! Guarantees that everything can be told apart without colours: by bold, dim, underlined and reversed text.
+//! Guarantees that everything is distinguishable without colours: by bold, dim, underlined and reversed text.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;

@@ -137,7 +137,7 @@ impl Transcript {
         is_any
     }
 
-    /// Returns whether highlighting is in progress, so that [`Self::poll`] must be called again soon.
+    /// Returns whether highlighting is in progress, in which case [`Self::poll`] must be called again soon.
     pub fn is_pending(&self) -> bool {
         self.code.is_pending()
     }

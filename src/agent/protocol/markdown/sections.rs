@@ -92,7 +92,7 @@ impl<'r> Sections<'r> {
         bodies.collect::<Vec<_>>().join("\n\n").trim().to_owned()
     }
 
-    /// The task list; `None` if it names no task, so that the previous list remains.
+    /// The task list; `None` if it names no task, in which case the previous list remains.
     pub fn tasks(&self) -> Option<Vec<Task>> {
         let lists = self
             .named(Name::TaskList)

@@ -15,7 +15,7 @@ pub struct Untrusted {
 }
 
 impl Untrusted {
-    /// Finds what would take effect if it were trusted.
+    /// Finds the entries that would take effect if the file were trusted.
     pub fn find(permissions: &PermissionFile, commands: &[CommandFile]) -> Self {
         let mut found = Self::default();
         let withheld = permissions.withheld();

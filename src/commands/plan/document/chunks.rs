@@ -132,7 +132,8 @@ pub fn front_matter(lines: &[&str]) -> Option<usize> {
 pub fn chunks(lines: &[&str]) -> Vec<Chunk> {
     let mut chunks: Vec<Chunk> = Vec::new();
     let mut part = None;
-    // Blocks without an end. What would end a later one would end them, too, so its end is not searched for again.
+    // Kinds of blocks without an end: nothing that follows could end a later one either, so its end is not searched
+    // for.
     let mut comments_end = true;
     let mut endless: Vec<Fence<'_>> = Vec::new();
     let mut at = 0;

@@ -232,7 +232,7 @@ fn kind(change: &FileChange) -> Option<String> {
     }
 }
 
-/// Renders the numbers of lines in the words of the story's other painters.
+/// Renders counts of lines in the same words as the story's other painters.
 fn lines(added: u64, removed: u64) -> Markup {
     html! {
         span.plus { "+" (grouped(added)) } " " span.minus { "\u{2212}" (grouped(removed)) } " lines"

@@ -1,4 +1,4 @@
-//! Tests that make each disk call fail once, or be the last before a kill or before the disk is gone for good. In every
+//! Tests that make each disk call fail once, or be the last before a kill or before the disk fails for good. In every
 //! case, the tree must be entirely the old or entirely the new one.
 
 use rustix::io::Errno;

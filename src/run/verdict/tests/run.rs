@@ -33,7 +33,7 @@ fn a_script_that_the_build_runs_is_the_gate_if_it_runs_tests() {
     let tree = changed.tree_with_check("Greet.").unwrap();
     assert_eq!(tree[0], ("greet.sh", changes[0].before.clone()));
     assert!(changed.tree_with_check("Change greet.sh.").is_none());
-    // The examples in a document may be, too.
+    // The examples in a document may be checks too.
     let changes = [change("README.md", ">>> a()\n1\n", ">>> a()\n2\n")];
     for (script, is_run) in [("python3 -m doctest README.md\n", true), ("true\n", false)] {
         let changed = Changed::of(&changes, script);

@@ -21,7 +21,7 @@ use signal_hook::low_level::emulate_default_handler;
 pub struct Signals {
     /// Readable when a signal has arrived.
     came: UnixStream,
-    /// True if the process has continued after a stop, in which the shell had the terminal.
+    /// True if the process has continued after a stop, during which the shell had the terminal.
     continued: Arc<AtomicBool>,
     /// True if the process is to stop.
     stops: Arc<AtomicBool>,

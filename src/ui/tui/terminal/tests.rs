@@ -359,7 +359,7 @@ fn nothing_is_written_while_nothing_changes() {
 
 #[test]
 fn a_key_is_seen_at_once_and_no_second_has_more_than_sixty_frames() {
-    /// A function that tells whether a key is pressed in this millisecond, and the longest allowed wait for a frame.
+    /// A function that returns whether a key is pressed in this millisecond, and the longest allowed wait for a frame.
     type Typing = (fn(u32) -> bool, u32);
     let cases: [Typing; 5] = [
         (|_| false, 0),
