@@ -106,7 +106,7 @@ fn concurrent_changes_reach_no_attempt() {
     let server = ModelServer::start([first, answer(&texts[1])]);
     let project = project.with(&server);
     let run = project.run(&["--attempts", "2"]).exits(0);
-    let warning = "changed by somebody while the attempts were built, without that: `b.txt`, `build.sh`, `c.txt`";
+    let warning = "changed by somebody while the attempts were built, and ignored: `b.txt`, `build.sh`, `c.txt`";
     let made = "made by somebody while the attempts were built, which may have read it: `new.txt`";
     let run = run.says(&[warning, made]);
     let why = "the smallest change that has passed: 1 line";
@@ -150,7 +150,7 @@ fn a_build_during_which_somebody_changes_a_file_is_made_again() {
     assert!(builds.len() > 2, "{builds:?}");
     let why = "the smallest change that has passed: 1 line";
     assert_eq!(choice(&run), ["the change", why]);
-    run.says(&["changed by somebody while the attempts were built, without that: `b.txt`"]);
+    run.says(&["changed by somebody while the attempts were built, and ignored: `b.txt`"]);
     assert_eq!(project.read("b.txt"), "broken\n");
 }
 

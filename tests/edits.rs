@@ -159,7 +159,7 @@ fn a_reply_that_lacks_its_end_is_incomplete_though_the_model_stopped() {
             &unended.replace("^^^src/main.rs\n^^^delete\n", "^^^done 3"),
             "it says `^^^done 3`, and names 2 files",
         ),
-        (&behind, "there is more behind its `^^^done`, on line 21"),
+        (&behind, "there is more after its `^^^done`, on line 21"),
         (
             &REPLY[..REPLY.len() / 2],
             "it does not end with `^^^done N`",

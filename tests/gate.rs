@@ -427,7 +427,7 @@ fn a_directory_that_can_no_longer_be_listed_ends_the_run() {
     let done = command.output().unwrap();
     let said = String::from_utf8_lossy(&done.stderr);
     assert_eq!(done.status.code(), Some(1), "{said}");
-    let told = "`src` cannot be listed, so that repositories in it are not known";
+    let told = "`src` cannot be listed, so repositories in it are not known";
     assert!(said.contains(told), "{said}");
 }
 

@@ -288,7 +288,7 @@ fn a_fallback_is_asked_where_the_model_is_overloaded() {
         r#"{"models": {"gemini-2.5-pro": {"fallback": "gpt-5"}}}"#,
     );
     let run = project.run(&[]).exits(0).says(&[
-        "answered `503` `UNAVAILABLE`: overloaded: `gpt-5` is asked in the place of `gemini-2.5-pro`",
+        "answered `503` `UNAVAILABLE`: overloaded: `gpt-5` is asked in place of `gemini-2.5-pro`",
     ]);
     let result = run.result();
     assert_eq!(result["model"], "gemini-2.5-pro");

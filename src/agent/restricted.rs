@@ -219,7 +219,7 @@ fn checked_words(
         } else if let Some((_, value)) = takes.iter().find(|(flag, _)| *flag == word) {
             let next = words.next().unwrap_or_default();
             if next.is_empty() || !is_allowed(&format!("{word} {next}")) {
-                return Err(format!("{} wants {value} behind it", quoted(word)));
+                return Err(format!("{} wants {value} after it", quoted(word)));
             }
             flags.extend([word, next]);
         } else if is_allowed(word) && !SIGNATURE.is_match(word) {

@@ -172,7 +172,7 @@ pub(crate) enum CommandError {
         log: String,
     },
     /// Too few of a model's replies have the required form.
-    #[error("{percent} % of the replies are of the form, and {at_least} % are wanted")]
+    #[error("{percent} % of the replies have the required form; at least {at_least} % must")]
     #[diagnostic(
         code("unreliable"),
         help("another model may keep to the format better")

@@ -116,7 +116,7 @@ impl OutputFile {
         let is_system = named.starts_with("/dev") || named.starts_with("/proc");
         if is_system && !named.starts_with("/dev/shm") {
             // Replacing the file behind standard output would lose what is printed.
-            return refused("it is no pipe or device now; name the file that it stands for");
+            return refused("it is no longer a pipe or a device; name the file itself");
         }
         let path = own_name(project, resolved(&named));
         let closed = [project.config(), resolved(&project.config())];

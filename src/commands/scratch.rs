@@ -69,7 +69,7 @@ pub fn enter_scratch(
     let mut tree = root.to_path_buf();
     if !is_mounted {
         tree = run.scratch.root();
-        context.warn("no scratch tree can be mounted here, so that builds run in a copy at another path: what caches have kept of absolute paths leads into the project");
+        context.warn("no scratch tree can be mounted here, so builds run in a copy at another path: absolute paths in caches lead into the project");
     }
     let private = run.scratch.private();
     let project = context.project.clone().in_scratch(tree, private);

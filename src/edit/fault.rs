@@ -250,7 +250,7 @@ pub enum Unlocated {
     #[error("the lines, from line {0} of the file on, are not among those that were shown")]
     LinesNotShown(usize),
     /// The file's text was not sent.
-    #[error("the file was not shown, so that nothing can be found in it")]
+    #[error("the file was not shown, so nothing can be found in it")]
     NotShown,
     /// The file does not exist.
     #[error("the file does not exist: to create it, write it as a whole")]

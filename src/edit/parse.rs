@@ -315,9 +315,9 @@ impl<'r> Parser<'r> {
             (None, _) => self.has_marks.then(|| {
                 "it does not end with `^^^done N`, N being the number of its files".to_owned()
             }),
-            (Some(_), Some(line)) => Some(format!(
-                "there is more behind its `^^^done`, on line {line}"
-            )),
+            (Some(_), Some(line)) => {
+                Some(format!("there is more after its `^^^done`, on line {line}"))
+            }
             // The number of files in a malformed reply is anyone's guess.
             (Some(count), None) => {
                 let named = parsed.edits.len();

@@ -325,7 +325,7 @@ impl PathPolicy {
             ))
         } else {
             let ignored = self.ignored.is_ignored(path, false)?;
-            ignored.then(|| format!("git ignores `{path}`, so that it shows no change to it"))
+            ignored.then(|| format!("git ignores `{path}`, so it shows no change to it"))
         })
     }
 

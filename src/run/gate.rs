@@ -173,7 +173,7 @@ impl Gate {
             .into_iter()
             .filter(|path| !self.unlisted.contains(path))
             .map(|path| {
-                let words = "cannot be listed, so that repositories in it are not known";
+                let words = "cannot be listed, so repositories in it are not known";
                 (path, words)
             });
         let found = found.repositories.into_iter();

@@ -36,7 +36,7 @@ pub struct ChangedMeanwhile {
     pub is_attempt: bool,
 }
 
-const RESUMED: &str = "put the files back as the model was shown them, or allow to replace them with `--allow-stale`; then `code-commit --resume RUN` applies it";
+const RESUMED: &str = "put the files back as the model was shown them, or allow replacing them with `--allow-stale`; then `code-commit --resume RUN` applies it";
 const REPLAYED: &str = "put the files back as the model was shown them; then `code-commit --replay RUN` makes all attempts again, without a call";
 
 /// The model's view of the project's files.

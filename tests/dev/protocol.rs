@@ -140,7 +140,7 @@ fn fences_in_a_file_are_a_part_of_it_between_longer_ones() {
     assert!(
         last_told(&server, 1).contains("content that has such lines goes between longer fences")
     );
-    assert!(last_told(&server, 2).contains("nothing is expected behind the code block"));
+    assert!(last_told(&server, 2).contains("nothing is expected after the code block"));
 }
 
 #[test]

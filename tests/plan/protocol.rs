@@ -37,7 +37,7 @@ fn nothing_of_a_reply_is_done_that_is_not_of_the_form() {
             format!("Here it is: {}", with("]}")),
             "does not begin with `{`",
         ),
-        (format!("{}\nThat is it.", with("]}")), "words stand behind"),
+        (format!("{}\nThat is it.", with("]}")), "text follows"),
         (
             with(r#", {"name": "reed_file", "parameters": {"file_path": "a"}}]}"#),
             "did you mean `read_file`?",

@@ -135,7 +135,7 @@ fn turn(
     let (tool, named_at) = sections.tool(tools)?;
     let (input, heading) = sections.input().unwrap_or((&[], named_at));
     let name = &tool.name;
-    let missing = format!("there is no `## Tool Input` section behind it, which `{name}` needs");
+    let missing = format!("there is no `## Tool Input` section after it, which `{name}` needs");
     let arguments =
         input::arguments(tool, input, heading).map_err(|fault| match sections.input() {
             Some(_) => fault,

@@ -52,10 +52,10 @@ pub fn read(reply: &str) -> Result<Map<String, Value>, Fault> {
     match bare(behind).chars().next() {
         None => Ok(object),
         Some('{') => Err(Fault::of_all(
-            "a second JSON object stands behind the first: put all of it into one",
+            "a second JSON object follows the first: put all of it into one",
         )),
         Some(_) => Err(Fault::of_all(
-            "words stand behind the JSON object: end the reply with its `}`",
+            "text follows the JSON object: end the reply with its `}`",
         )),
     }
 }

@@ -312,7 +312,7 @@ fn invalid_object_is_a_fault_with_its_reason() {
         ),
         (
             "{\"answer\": \"x\"} {\"answer\": \"y\"}",
-            "a second JSON object stands behind the first",
+            "a second JSON object follows the first",
         ),
     ] {
         let fault = tool_calls::JSON

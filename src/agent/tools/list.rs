@@ -140,7 +140,7 @@ impl Glob {
         let pattern = pattern.trim_end_matches('/');
         if pattern.split('/').any(|name| name == "..") {
             return Err(format!(
-                "{} has a `..` behind a wildcard; name the directory in front of it",
+                "{} has a `..` after a wildcard; name the directory in front of it",
                 quoted(pattern)
             ));
         }

@@ -57,7 +57,7 @@ pub static SEARCH_PROJECT: ToolSpec = ToolSpec::new(
         Parameter::new(
             "context",
             ParameterKind::Json(r#"{"type": "integer", "minimum": 0, "maximum": 20}"#),
-            "How many lines to show before and behind each that matches",
+            "How many lines to show before and after each match",
         )
         .or("0"),
     ],

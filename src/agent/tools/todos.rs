@@ -80,9 +80,7 @@ fn checked(todos: Vec<Todo>) -> Result<Vec<Todo>, String> {
     let checked = todos.into_iter().zip(0..).map(|(todo, at)| {
         let content = line(&todo.content);
         if content.is_empty() {
-            return Err(format!(
-                "`todos[{at}].content` is blank; say what is to be done"
-            ));
+            return Err(format!("`todos[{at}].content` is blank; say what to do"));
         }
         let active_form = todo.active_form.as_deref().map(line);
         Ok(Todo {

@@ -335,7 +335,7 @@ impl Folder {
 
     fn file(&mut self, path: &Path, name: String, is_named: bool) -> Result<(), String> {
         if !is_named {
-            return Err(format!("{NAMES}, with `{ENDING}` behind it"));
+            return Err(format!("{NAMES}, followed by `{ENDING}`"));
         }
         let text =
             read_file(&self.place(path)?, Links::Refused)?.ok_or("there is nothing in it")?;

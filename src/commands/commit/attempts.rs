@@ -114,7 +114,7 @@ impl Attempts<'_> {
         let mut made = self.side_by_side(run, ready, &pin)?;
         let (changed, new) = pin.changed();
         let how = [
-            "changed by somebody while the attempts were built, without that",
+            "changed by somebody while the attempts were built, and ignored",
             "made by somebody while the attempts were built, which may have read it",
         ];
         let named = [changed, new].into_iter().zip(how);

@@ -124,7 +124,7 @@ mod tests {
             (format!("Done: {REPORT}"), "does not begin with `{`"),
             (
                 format!("{REPORT}\nThat is all."),
-                "words stand behind the JSON object",
+                "text follows the JSON object",
             ),
             (format!("{REPORT}{REPORT}"), "a second JSON object"),
             (REPORT.replace("true", "false"), "`is_finished` is false"),

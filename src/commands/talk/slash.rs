@@ -41,7 +41,7 @@ slash_commands! {
     Logout "logout" "" "remove the active account";
     Mode "mode" "[NAME]" "switch to regular, auto-pilot or planning";
     Model "model" "[NAME]" "switch models";
-    Permissions "permissions" "" "show what is allowed for good";
+    Permissions "permissions" "" "show permanent permissions";
     Resume "resume" "[NUMBER]" "resume another session";
     Transcript "transcript" "" "read all of it in $PAGER";
     Undo "undo" "" "take back what the last request changed";

@@ -146,7 +146,7 @@ fn every_fault_is_reported_with_its_position() {
     for (path, expected) in [
         (
             "hidden",
-            "line 1: `hidden`: the file was not shown, so that nothing can be found in it",
+            "line 1: `hidden`: the file was not shown, so nothing can be found in it",
         ),
         (
             "gone",

@@ -271,11 +271,11 @@ fn a_reply_of_edits_ends_with_the_number_of_its_files() {
         ),
         (
             format!("{EDIT}^^^done 1\n^^^b\n^^^delete\n"),
-            Some("there is more behind its `^^^done`, on line 11"),
+            Some("there is more after its `^^^done`, on line 11"),
         ),
         (
             format!("{EDIT}^^^done 1\n^^^done 1\n"),
-            Some("there is more behind its `^^^done`, on line 11"),
+            Some("there is more after its `^^^done`, on line 11"),
         ),
     ] {
         assert_eq!(

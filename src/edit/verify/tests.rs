@@ -266,7 +266,7 @@ fn an_agent_may_write_what_a_reply_may_not_and_is_warned() {
         ("target/x", Some(format!("`target/x` {protected}"))),
         (
             "a.log",
-            Some("git ignores `a.log`, so that it shows no change to it".to_owned()),
+            Some("git ignores `a.log`, so it shows no change to it".to_owned()),
         ),
         ("src/main.rs", None),
     ] {

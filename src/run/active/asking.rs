@@ -186,7 +186,7 @@ impl Run<'_> {
     fn fall_back(&mut self, first: &SelectedModel<'_>, to: &SelectedModel<'_>, error: &ModelError) {
         let (name, provider) = (to.spec.name.clone(), to.spec.provider);
         self.warn(format!(
-            "{error}: `{name}` is asked in the place of `{}`, as its entry says",
+            "{error}: `{name}` is asked in place of `{}`, as its entry says",
             first.spec.name
         ));
         self.note(|record| (record.model, record.provider) = (Some(name), Some(provider)));

@@ -92,7 +92,7 @@ fn check_backticks(lines: &[ReplyLine<'_>]) -> Result<(), Fault> {
         || FENCE.is_match(&text) && !QUOTED_WORD.is_match(&text);
     match lines.iter().find(|line| line.text().contains('`')) {
         Some(line) if is_run => Err(line.fault(
-            "the shell would run what stands between these backticks",
+            "the shell would run what is between these backticks",
         ).with_remedy("quote the word of the here-document, as in <<'EOF', or write $(...) where it is meant to be run")),
         _ => Ok(()),
     }

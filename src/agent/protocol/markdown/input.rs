@@ -251,7 +251,7 @@ impl<'a, 'r> Unread<'a, 'r> {
     }
 }
 
-const BEHIND: &str = "nothing is expected behind the code block, which ends at the first line that has nothing \
+const BEHIND: &str = "nothing is expected after the code block, which ends at the first line that has nothing \
                       but the same fence: content that has such lines goes between longer fences (````)";
 
 /// Strips the last line ending from `text`.

@@ -72,7 +72,7 @@ pub fn response<'a, 'r>(
         .find(|(_, line, _)| ends_thought(line))
     {
         let fault = line.fault("all up to this end of a thought is no response");
-        return Err(fault.with_remedy("write the response behind your thoughts"));
+        return Err(fault.with_remedy("write the response after your thoughts"));
     }
     // A reply may try to write a file even without the header.
     let above = lines.get(..first).unwrap_or_default();

@@ -46,11 +46,9 @@ impl<'r> Sections<'r> {
                     body: vec![ReplyLine { raw, ..*line }],
                 }),
                 (Some((Name::ToolChoice | Name::ToolInput, _)), _) => {
-                    return Err(line
-                        .fault("this heading stands in a code block")
-                        .with_remedy(
-                            "close the block that was opened above, or leave the heading out of it",
-                        ));
+                    return Err(line.fault("this heading is in a code block").with_remedy(
+                        "close the block that was opened above, or leave the heading out of it",
+                    ));
                 }
                 _ => {
                     if let Some(section) = found.last_mut() {
@@ -158,9 +156,13 @@ fn name_lines<'r>(body: &[ReplyLine<'r>]) -> Result<Vec<ReplyLine<'r>>, Fault> {
     };
     match inner.iter().find(|line| line.fence().is_some()) {
         Some(line) => Err(line.fault(
-            "a code block under `## Tool Choice`: what a tool is given stands under `## Tool Input`",
+            "a code block under `## Tool Choice`: a tool's input goes under `## Tool Input`",
         )),
-        None => Ok(inner.iter().filter(|line| !line.text().trim_matches(is_ornament).is_empty()).copied().collect()),
+        None => Ok(inner
+            .iter()
+            .filter(|line| !line.text().trim_matches(is_ornament).is_empty())
+            .copied()
+            .collect()),
     }
 }
 

@@ -243,7 +243,7 @@ fn a_tool_must_be_one_that_is_there() {
         ),
         (
             "# Agent Response\n## Tool Choice\nREAD_FILE\n",
-            "line 3: there is no `## Tool Input` section behind it, which `READ_FILE` needs",
+            "line 3: there is no `## Tool Input` section after it, which `READ_FILE` needs",
         ),
         (
             "I am done.",

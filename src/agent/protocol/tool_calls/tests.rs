@@ -248,7 +248,7 @@ fn malformed_calls_are_refused_as_a_whole_and_named() {
         ),
         (
             r#"{"response": "a"}, that is all"#.to_owned(),
-            "words stand behind",
+            "text follows",
         ),
         (
             r#"Here: {"response": "a"}"#.to_owned(),

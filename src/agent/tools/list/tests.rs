@@ -151,7 +151,7 @@ fn nothing_a_file_and_what_is_missing_are_distinguished() {
         ("none/*.rs", "`none` does not exist"),
         ("src/main.rs/*", "is not a directory"),
         ("a[", "is no glob"),
-        ("*/../x", "`..` behind a wildcard"),
+        ("*/../x", "`..` after a wildcard"),
         ("..", "--allow-outside"),
         ("../**", "--allow-outside"),
         ("", "empty"),
@@ -242,7 +242,7 @@ fn a_directory_and_a_glob_are_taken_apart_or_together() {
             json!({"path": "src/a.rs", "pattern": "*"}),
             "`src/a.rs` is not a directory",
         ),
-        (json!({"pattern": "../*"}), "has a `..` behind a wildcard"),
+        (json!({"pattern": "../*"}), "has a `..` after a wildcard"),
         (json!({"pattern": "["}), "is no glob"),
         (json!({"path": ".."}), "--allow-outside"),
         (

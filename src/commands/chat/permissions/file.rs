@@ -39,8 +39,8 @@ const WITHOUT: &str = "then the defaults hold";
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum PermissionsProblem {
     /// The file or its directory is a link or something else.
-    #[error("`{}` is a link or no {wanted}", path.display())]
-    #[diagnostic(code("/settings"), help("put a {wanted} in the place of `{}`, or remove it", path.display()))]
+    #[error("`{}` is a link, or not a {wanted}", path.display())]
+    #[diagnostic(code("/settings"), help("replace `{}` with a {wanted}, or remove it", path.display()))]
     NoFile {
         /// The path.
         path: PathBuf,

@@ -20,11 +20,11 @@ const UNCLEAR: &str = "it cannot be told whether this `# Agent Response` is anot
     fences (````)";
 const OPEN: &str = "the code block that begins here is never closed: it ends with a line that has nothing but the \
     same fence; content that has such lines goes between longer fences";
-const BEHIND: &str = "nothing is expected behind the code block, which ends at the first line that has nothing \
+const BEHIND: &str = "nothing is expected after the code block, which ends at the first line that has nothing \
     but the same fence: content that has such lines goes between longer fences (````)";
 const BESIDE: &str = "a command is given as it is, or alone in one code block: nothing else may stand beside it; \
     one that has such lines, or ``` in it, goes between longer fences";
-const RUN: &str = "the shell would run what stands between these backticks: quote the word of the here-document, \
+const RUN: &str = "the shell would run what is between these backticks: quote the word of the here-document, \
     as in <<'EOF', or write $(...) where it is meant to be run";
 
 /// Responses that a file or a command may contain.
@@ -183,7 +183,7 @@ fn thoughts_must_end_before_the_response() {
         all_refused([format!("{thought}{}", reads("a"))], endless);
     }
     let late =
-        "all up to this end of a thought is no response: write the response behind your thoughts";
+        "all up to this end of a thought is no response: write the response after your thoughts";
     for tool in ["DONE", "COMMAND", "LIST_PROCESSES"] {
         let text = uses(tool, "x\n</think>\nBut wait.\n");
         assert_eq!(call(&text), Err(format!("line 8: {late}")));
@@ -233,7 +233,7 @@ fn headings_in_a_block_do_not_count() {
             ),
             format!("# Agent Response\n## Tool Choice\nWRITE_FILE\n\"a\"\n```\n{quoted}```\n"),
         ],
-        "this heading stands in a code block",
+        "this heading is in a code block",
     );
     all_refused(
         [

@@ -263,9 +263,9 @@ fn non_regular_file_is_neither_read_nor_written() {
     let file = tempfile::tempdir().unwrap();
     fs::write(file.path().join(AGENT_FOLDER), "").unwrap();
     let error = load(file.path()).unwrap_err();
-    assert!(error.to_string().ends_with("is a link or no directory"));
+    assert!(error.to_string().ends_with("is a link, or not a directory"));
     let hint = error.hint().unwrap();
-    assert!(hint.starts_with("put a directory in the place"), "{hint}");
+    assert!(hint.starts_with("replace `"), "{hint}");
     let huge = project(Some("{}"));
     let file = fs::File::options().write(true).open(huge.path().join(FILE));
     file.unwrap().set_len(LARGEST + 1).unwrap();
