@@ -458,7 +458,7 @@ fn concurrent_changes_are_not_overwritten() {
 }
 
 #[test]
-fn a_build_that_changes_what_it_is_judged_by_is_no_pass() {
+fn build_that_changes_the_gate_does_not_pass() {
     let server = ModelServer::start([answer(&reply("one")), answer(&reply("two\nlines"))]);
     let project = TestProject::new()
         .with(&server)

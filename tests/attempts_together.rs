@@ -117,7 +117,7 @@ fn concurrent_changes_reach_no_attempt() {
 }
 
 #[test]
-fn a_build_during_which_somebody_changes_a_file_is_made_again() {
+fn build_is_repeated_when_a_file_changes_during_it() {
     let outside = tempfile::tempdir().unwrap();
     let pipe = |name: &str| {
         let path = outside.path().join(name);

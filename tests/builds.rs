@@ -133,7 +133,7 @@ fn output_that_is_not_text_is_logged_as_it_is() {
 }
 
 #[test]
-fn output_on_stderr_is_no_failure() {
+fn output_on_stderr_is_not_a_failure() {
     let server = ModelServer::gemini(&[NOTHING]);
     TestProject::new()
         .with(&server)

@@ -292,7 +292,7 @@ fn a_code_base_that_does_not_fit_is_read_by_parts_and_their_findings_are_joined(
 }
 
 #[test]
-fn without_parts_it_is_refused_and_told_what_they_cost_and_a_dry_run_names_them() {
+fn oversized_report_is_refused_with_the_cost_of_parts_and_a_dry_run_lists_them() {
     let server = ModelServer::start([]);
     let project = large().with(&server);
     let calls = "5 calls, which cost $0.0";

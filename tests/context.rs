@@ -100,7 +100,7 @@ fn without_a_message_the_query_is_that_of_a_run() {
 }
 
 #[test]
-fn within_a_limit_it_is_told_what_is_sent() {
+fn context_within_a_limit_shows_what_is_sent() {
     let large = "fn other() {}\n".repeat(500) + "fn find_fences() {}\n";
     let project = project().file("src/large.rs", large);
     git(&project, &["add", "src"]);

@@ -15,7 +15,7 @@ fn output(project: &TestProject, arguments: &[&str]) -> (i32, String, String) {
 }
 
 #[test]
-fn the_first_reply_breaks_the_build_and_the_repair_mends_it() {
+fn first_reply_breaks_the_build_and_the_repair_fixes_it() {
     let project = TestProject::new();
     let (code, stdout, stderr) = output(&project, &["demo"]);
     assert_eq!(code, 0, "{stderr}");

@@ -364,7 +364,7 @@ fn a_run_continues_with_its_edits_on_the_disk_or_reverted() {
 }
 
 #[test]
-fn a_file_that_changed_meanwhile_is_not_edited() {
+fn file_changed_in_the_meantime_is_not_edited() {
     let server_project = TestProject::new();
     let path = server_project.path("src/lib.rs");
     let happens = move || fs::write(path, LIB.replace("step", "mine")).unwrap();

@@ -829,7 +829,7 @@ fn the_action_passes_a_request_to_end_on() {
 }
 
 #[test]
-fn a_job_that_was_stopped_leaves_what_there_is() {
+fn stopped_job_leaves_its_partial_results() {
     let runner = Runner::new("exit 0");
     let folder = runner.prepare(&[("INPUT_QUERY", "a")]).ends(0).outputs["folder"].clone();
     let collect = runner
@@ -1175,7 +1175,7 @@ fn an_index_without_a_repository_is_not_tried_again() {
 }
 
 #[test]
-fn an_index_that_is_told_to_end_keeps_its_results() {
+fn index_ended_by_a_signal_keeps_its_results() {
     let pod = Pod::new("trap 'exit 143' TERM\nkill -TERM $PPID\nwhile :; do :; done");
     pod.ends("0", &["clone"], 0);
     pod.ends("0", &["run"], 143);

@@ -256,7 +256,7 @@ fn a_repository_around_the_project_counts_as_well() {
 }
 
 #[test]
-fn repositories_that_test_suites_make_where_git_ignores_them_are_no_fault() {
+fn repositories_made_by_tests_in_ignored_places_are_accepted() {
     let server = ModelServer::gemini(&[NOTHING]);
     let build = format!("{INIT}init target/one/.git; init target/two; init node_modules/x");
     project(&server)

@@ -105,7 +105,7 @@ fn files_replaced_under_allow_stale_are_named() {
 }
 
 #[test]
-fn the_line_end_that_a_rollup_sets_behind_a_file_is_no_difference() {
+fn newline_added_by_a_rollup_is_not_a_difference() {
     for (content, rollup) in [
         ("a", "--- src/main.rs ---\na"),
         ("a", "--- src/main.rs ---\na\n"),
@@ -169,7 +169,7 @@ fn a_file_that_was_or_will_be_removed_is_compared_too() {
 
 /// A file that the model was not shown is not compared; the time of its last write shows that it has changed.
 #[test]
-fn neither_is_a_file_that_the_model_was_not_shown_and_that_changes_meanwhile() {
+fn unshown_file_changed_in_the_meantime_is_not_replaced() {
     let reply = "^^^c.py\nthe model's\n^^^end\n";
     let foreign = ("agent-config/codeRollup.txt", "<file>x = 1</file>\n");
     let partial = (
@@ -507,7 +507,7 @@ fn an_editor_that_fails_or_leaves_nothing_starts_no_run() {
 }
 
 #[test]
-fn a_change_that_is_given_without_a_flag_is_told_how_to_ask_for_it() {
+fn request_without_a_flag_gets_a_hint_about_the_flag() {
     let server = ModelServer::start([]);
     let project = TestProject::new().with(&server);
     let before = project.tree();

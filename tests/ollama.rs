@@ -103,7 +103,7 @@ fn the_server_is_looked_for_before_anything_is_sent() {
 }
 
 #[test]
-fn a_model_that_is_not_installed_is_told_with_those_that_are() {
+fn missing_model_is_reported_with_the_installed_ones() {
     for (installed, told) in [
         (
             &["qwen2.5-coder:7b", "llama3.1:8b"][..],

@@ -517,7 +517,7 @@ fn a_summary_goes_through_what_lies_at_its_path() {
 }
 
 #[test]
-fn foreign_folders_are_no_runs() {
+fn foreign_folders_are_not_runs() {
     let (project, folder) = repaired();
     let project = project.file("logs/notes/x.txt", "mine");
     std::os::unix::fs::symlink("/", project.path("logs/2026-01-01-01-01-01-link")).unwrap();

@@ -96,7 +96,7 @@ fn the_root_can_be_named_from_anywhere() {
 }
 
 #[test]
-fn a_root_that_is_no_directory_is_a_usage_error() {
+fn root_that_is_not_a_directory_is_a_usage_error() {
     let project = TestProject::new();
     let before = project.tree();
     for named in ["nowhere", "build.sh"] {

@@ -108,7 +108,7 @@ fn bare(files: &[(&str, &str)]) -> TestProject {
 }
 
 #[test]
-fn an_unprepared_project_is_first_told_of_init() {
+fn hint_about_init_comes_first_in_an_unprepared_project() {
     let run = bare(&[]).run(&[]).exits(3);
     let hint = run.stderr.split("hint: ").nth(1).unwrap();
     assert!(
@@ -310,7 +310,7 @@ fn an_outline_has_the_paths_and_the_public_names_of_what_is_rolled_up() {
 }
 
 #[test]
-fn over_the_budget_it_is_told_what_to_leave_out() {
+fn rollup_over_the_budget_suggests_files_to_leave_out() {
     let project = TestProject::new()
         .file("big.txt", "word ".repeat(1000))
         .file("medium.txt", "word ".repeat(300))

@@ -259,7 +259,7 @@ fn to_kill_ends_the_whole_group_and_daemons_too() {
 }
 
 #[test]
-fn a_command_has_less_time_to_end_where_somebody_waits() {
+fn command_has_less_time_to_end_while_a_user_waits() {
     let place = Place::new();
     let mut life = place.life_line();
     let mut processes = place.processes().with_grace(Duration::from_millis(200));
@@ -332,7 +332,7 @@ fn long_output_takes_little_room() {
 }
 
 #[test]
-fn a_key_does_not_reach_the_disk_and_a_prompt_is_seen_at_once() {
+fn key_does_not_reach_the_disk_and_a_prompt_appears_immediately() {
     let place = Place::new();
     let gate = place.fifo("gate");
     let mut processes = place.processes();

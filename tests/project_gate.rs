@@ -366,7 +366,7 @@ fn a_users_file_that_git_tracks_is_refused() {
 }
 
 #[test]
-fn init_protects_what_its_own_build_script_rests_on() {
+fn init_protects_the_files_its_build_script_depends_on() {
     for (file, content, protected) in [
         (
             "package.json",

@@ -82,7 +82,7 @@ fn all_that_is_missing_is_listed_at_once_with_what_to_do() {
 }
 
 #[test]
-fn a_project_that_was_not_prepared_is_told_of_init_before_git() {
+fn unprepared_project_gets_a_hint_about_init_before_git() {
     let bare = |project: TestProject| {
         project
             .without(".gitignore")
@@ -290,7 +290,7 @@ fn a_config_path_that_is_not_a_folder_counts_as_missing() {
 }
 
 #[test]
-fn something_else_in_the_place_of_a_directory_or_a_file_is_told_before_a_call() {
+fn odd_file_in_place_of_a_directory_or_file_is_reported_before_a_call() {
     let makes: [(&str, &[&str], &str); 4] = [
         ("touch logs", &[], "`logs` is not a directory"),
         (

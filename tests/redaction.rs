@@ -196,7 +196,7 @@ fn a_key_on_the_command_line_is_censored() {
 }
 
 #[test]
-fn placeholders_in_the_environment_are_no_keys() {
+fn placeholders_in_the_environment_are_not_keys() {
     let server = ModelServer::gemini(&["Nothing to do."]);
     let project = TestProject::new()
         .with(&server)

@@ -294,7 +294,7 @@ fn edits_reverted_by_a_resumed_run_are_reapplied_without_a_call() {
 }
 
 #[test]
-fn a_call_that_failed_behind_used_up_repairs_is_made_again() {
+fn call_that_failed_after_the_last_repair_is_repeated() {
     let answer = |text: &str| Answer::json(&gemini(text));
     let error = Answer::error(400, &serde_json::json!({"error": {"message": "no"}}));
     let failing = EDIT[..4].iter().map(|text| answer(text));

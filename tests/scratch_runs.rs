@@ -126,7 +126,7 @@ fn itself(project: &TestProject, is_mounted: bool) -> String {
 }
 
 #[test]
-fn ignored_files_that_somebody_changes_meanwhile_are_left_alone() {
+fn concurrent_changes_to_ignored_files_are_left_alone() {
     for is_mounted in [true, false] {
         let server = ModelServer::gemini(&[TWO]);
         let project = TestProject::new()
@@ -590,7 +590,7 @@ const DISCARDED: &str = "in a scratch tree alone, and that was discarded";
 const CHANGED: &str = "changed since you last saw them";
 
 #[test]
-fn a_developer_whose_scratch_tree_was_discarded_is_told_once() {
+fn dev_is_informed_once_of_a_discarded_scratch_tree() {
     let write = || agent::streamed(&agent::write("a.txt", "a\n"));
     let end = || [agent::done(), agent::PASS.to_owned()].map(|text| agent::streamed(&text));
     let scratch = ["--scratch", "-p", "go"];
@@ -629,7 +629,7 @@ fn a_developer_whose_scratch_tree_was_discarded_is_told_once() {
 }
 
 #[test]
-fn a_chat_whose_scratch_tree_was_discarded_is_told_once() {
+fn chat_is_informed_once_of_a_discarded_scratch_tree() {
     let write = |path| call("write_file", json!({"path": path, "content": "a\n"}));
     let (chat, server) = ChatProject::scripted([
         write("a.txt"),

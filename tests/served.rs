@@ -131,7 +131,7 @@ fn a_local_servers_entry_keeps_its_price_whatever_the_server_calls_the_model() {
 }
 
 #[test]
-fn a_model_near_its_end_is_told_with_its_successor() {
+fn model_near_retirement_is_reported_with_its_successor() {
     let command = "`code-commit models --add gemini-3.8-flash`";
     let project = TestProject::new();
     project.run(&["--dry-run"]).exits(0).says(&[command]);

@@ -18,7 +18,7 @@ pub fn kill(child: &Child, signal: Signal) {
 }
 
 #[test]
-fn a_signal_during_a_call_ends_it_at_once() {
+fn signal_during_a_call_ends_it_immediately() {
     for (signal, code, name) in [
         (Signal::INT, 130, "SIGINT"),
         (Signal::TERM, 143, "SIGTERM"),
@@ -49,7 +49,7 @@ fn a_signal_during_a_call_ends_it_at_once() {
 
 #[test]
 fn tests_that_a_script_runs_in_its_background_send_signals_all_the_same() {
-    let test = "signals::a_signal_during_a_call_ends_it_at_once";
+    let test = "signals::signal_during_a_call_ends_it_immediately";
     let mut shell = Command::new("sh");
     shell.args(["-c", "trap '' INT QUIT HUP; exec \"$@\"", "sh"]);
     shell.arg(std::env::current_exe().unwrap());
@@ -59,7 +59,7 @@ fn tests_that_a_script_runs_in_its_background_send_signals_all_the_same() {
 }
 
 #[test]
-fn a_signal_during_a_wait_ends_it_at_once() {
+fn signal_during_a_wait_ends_it_immediately() {
     let server = ModelServer::start([Answer::new(503, &[("retry-after", "600")], "")]);
     let project = TestProject::new().with(&server);
     let mut child = project.start(&[]);

@@ -187,7 +187,7 @@ fn models_lists_what_an_entry_says_of_itself() {
 }
 
 #[test]
-fn an_unknown_model_is_told_which_are_known() {
+fn unknown_model_is_reported_with_the_known_ones() {
     let server = ModelServer::start([]);
     let project = TestProject::new().file("agent-config/models.json", local(&server));
     project

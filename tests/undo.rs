@@ -51,7 +51,7 @@ fn undo_puts_the_project_back_as_it_was_before_the_last_run() {
 }
 
 #[test]
-fn undo_goes_back_behind_all_repairs_and_takes_what_the_build_made_of_the_files() {
+fn undo_reverts_all_repairs_and_the_builds_changes_to_their_files() {
     let replies = [
         REPLY,
         "^^^src/main.rs\nfn main() { newer() }\n^^^end\n^^^src/deep/new.rs\n^^^delete\n",
@@ -141,7 +141,7 @@ fn a_build_that_keeps_the_times_of_what_it_changes_is_not_taken_for_a_power_cut(
 }
 
 #[test]
-fn undo_refuses_what_is_no_run_or_was_tampered_with() {
+fn undo_refuses_anything_but_an_intact_run() {
     let (project, _server) = after_a_run("echo built", &[REPLY]);
     project.run(&["undo"]).exits(2).says(&["no run in `logs`"]);
     project
@@ -326,7 +326,7 @@ fn undo_says_what_a_build_has_put_in_the_place_of_a_file() {
 }
 
 #[test]
-fn a_text_that_is_too_large_to_be_compared_is_told_as_such() {
+fn text_too_large_to_compare_is_reported_as_such() {
     let large = "0123456789abcde\n".repeat((16 << 20) / 16 + 1);
     let reply = format!("^^^large\n{large}^^^end\n");
     let (project, _server) = after_a_run("echo built", &[&reply]);

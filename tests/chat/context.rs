@@ -195,7 +195,7 @@ fn a_command_of_the_users_own_that_is_stopped_has_not_gone_well() {
 }
 
 #[test]
-fn a_summary_takes_the_place_of_what_was_said_and_a_longer_one_changes_nothing() {
+fn summary_replaces_the_conversation_unless_it_is_longer() {
     let long = "All work and no play. ".repeat(400);
     for (summary, is_shorter) in [("THE SUMMARY".to_owned(), true), (long.repeat(3), false)] {
         let server = Anthropic::start([say(long.as_str()), say(summary.as_str()), say("Goes on.")]);

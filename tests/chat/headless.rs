@@ -532,7 +532,7 @@ fn two_chats_in_one_project_do_not_harm_each_other() {
 }
 
 #[test]
-fn a_command_of_the_screen_is_not_a_request_and_a_key_behind_it_gets_nowhere() {
+fn screen_command_is_not_a_request_and_its_key_is_not_sent() {
     let secret = "sk-ant-api03-Secret_0123456789-abcdefghij";
     for (request, named) in [
         (format!("/login {secret}"), "code-commit chat login"),

@@ -51,7 +51,7 @@ fn the_exit_code_is_that_of_the_last_request() {
 }
 
 #[test]
-fn a_command_behind_the_last_request_does_not_change_the_exit_code() {
+fn command_after_the_last_request_does_not_change_the_exit_code() {
     let key = "sk-ant-api03-of-another-account";
     for command in ["/clear", &format!("/login\n{key}"), "/cost"] {
         let refused = error(400, "invalid_request_error", "not now");
@@ -223,7 +223,7 @@ fn a_key_is_typed_and_the_request_that_lacked_it_is_resumed() {
 }
 
 #[test]
-fn a_program_that_talks_is_told_what_is_not_trusted_and_asked_nothing_about_it() {
+fn piped_chat_warns_of_untrusted_files_without_asking() {
     let (chat, _server) = ChatProject::scripted([say("Hello.")]);
     let chat = chat.with_file(
         PERMISSIONS,

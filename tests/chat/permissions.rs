@@ -28,7 +28,7 @@ fn command(command: &str) -> (&'static str, Value) {
 }
 
 #[test]
-fn headless_regular_refuses_what_would_be_asked_continues_and_names_it() {
+fn headless_regular_refuses_calls_that_need_consent_and_lists_them() {
     let (chat, server) = ChatProject::scripted([
         calls(&[
             ("write_file", json!({"path": "new.txt", "content": "x\n"})),
@@ -56,7 +56,7 @@ fn headless_regular_refuses_what_would_be_asked_continues_and_names_it() {
 }
 
 #[test]
-fn a_file_allows_for_good_but_what_destroys_is_asked_about_always() {
+fn permanent_permissions_do_not_cover_destructive_calls() {
     for (tool, input, is_done) in [
         (
             "write_file",

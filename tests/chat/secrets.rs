@@ -180,7 +180,7 @@ fn accounts_are_signed_into_and_out_of_without_a_terminal() {
 }
 
 #[test]
-fn a_key_is_no_argument_and_is_not_shown_where_it_is_given_as_one() {
+fn key_given_as_an_argument_is_refused_and_not_shown() {
     let (chat, server) = ChatProject::scripted([]);
     let chat = chat.without_key();
     for arguments in [

@@ -112,7 +112,7 @@ fn killed(chat: &ChatProject, arguments: &[&str], is_there: impl FnOnce()) {
 }
 
 #[test]
-fn a_call_that_a_kill_has_cut_short_is_told_so_and_not_made_again() {
+fn call_interrupted_by_a_kill_is_reported_and_not_repeated() {
     let endless = Endless::new();
     let (chat, server) = ChatProject::scripted([
         nothing()
@@ -152,7 +152,7 @@ fn a_call_that_a_kill_has_cut_short_is_told_so_and_not_made_again() {
 }
 
 #[test]
-fn a_file_in_the_place_of_a_directory_is_told_before_a_session_is_made() {
+fn file_in_place_of_a_directory_is_reported_before_a_session_is_created() {
     for name in ["logs", "agent-config"] {
         let (chat, _server) = ChatProject::scripted([]);
         let _ = fs::remove_dir_all(chat.project.path(name));
@@ -230,7 +230,7 @@ fn sessions_are_private_listed_and_held_by_one_process() {
 }
 
 #[test]
-fn a_session_file_that_is_broken_is_reported_and_left_as_it_is() {
+fn damaged_session_file_is_reported_and_left_unchanged() {
     let (chat, _server) = ChatProject::scripted([say("one")]);
     chat.ask("one").exits(0);
     let path = chat.sessions().remove(0);

@@ -203,7 +203,7 @@ fn at_the_screen_one_question_shows_what_would_be_allowed() {
 }
 
 #[test]
-fn before_a_yes_for_good_is_written_into_a_file_that_was_brought_along_trust_is_asked_for() {
+fn permanent_yes_asks_for_trust_in_a_project_file_first() {
     const NARROW: &str =
         r#"{"version": 1, "permissions": [{"tool": "read_file", "action": "always"}]}"#;
     for (key, is_trusted) in [("y", true), ("n", false)] {
@@ -251,7 +251,7 @@ fn before_a_yes_for_good_is_written_into_a_file_that_was_brought_along_trust_is_
 }
 
 #[test]
-fn without_a_file_a_yes_for_good_needs_no_trust() {
+fn permanent_yes_without_a_file_needs_no_trust() {
     let (chat, _server) = ChatProject::scripted([
         call("execute_command", json!({"command": "mkdir one"})),
         say("Done."),

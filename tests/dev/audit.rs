@@ -191,7 +191,7 @@ fn an_auditor_may_build_and_run_what_the_user_allows() {
 }
 
 #[test]
-fn an_auditor_is_told_what_the_run_has_changed_and_what_was_changed_before() {
+fn auditors_prompt_lists_changes_of_the_run_and_earlier_ones() {
     let (agent, server) = AgentProject::scripted(&[
         write("src/main.rs", "fn main() {\n    work()\n}\n"),
         write("new.txt", "x\n"),

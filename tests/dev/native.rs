@@ -133,7 +133,7 @@ fn an_agent_works_by_the_vendors_own_calls() {
 }
 
 #[test]
-fn a_model_that_calls_tools_though_it_was_offered_none_is_told_so_and_tries_again() {
+fn model_that_calls_tools_without_being_offered_any_is_corrected() {
     let unasked = || calls(&[("d1", "DONE", json!({"summary": "Done."}))]);
     let server = ModelServer::start([
         unasked(),

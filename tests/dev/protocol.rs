@@ -74,7 +74,7 @@ fn the_last_response_counts_and_nothing_else_is_remembered() {
 }
 
 #[test]
-fn of_several_responses_the_last_is_carried_out_and_the_model_is_told() {
+fn last_of_several_responses_is_run_and_the_model_is_informed() {
     let (agent, server) = AgentProject::scripted(&[
         format!("{}\n{}", reply("READ_FILE", "\"a\""), write("b.txt", "b\n")),
         format!("{}\n{}", reply("READ_FILE", "\"a\""), done()),

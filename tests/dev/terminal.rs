@@ -228,7 +228,7 @@ fn a_signal_ends_the_prompt_of_every_terminal_and_where_stdout_is_not_seen() {
 }
 
 #[test]
-fn a_question_is_seen_by_who_is_asked_and_ended_by_an_interrupt() {
+fn question_is_visible_and_an_interrupt_ends_it() {
     for (arguments, question, redirection, term) in [
         (&["--task", "x", "--quiet"][..], "you> ", "", "xterm"),
         (&["--task", "x", "--quiet"], "you> ", "", "dumb"),

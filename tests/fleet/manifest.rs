@@ -302,7 +302,7 @@ fn a_check_says_what_the_start_will_say() {
 }
 
 #[test]
-fn another_program_is_refused_whatever_is_known_of_its_file() {
+fn lock_file_of_another_program_is_refused() {
     let fleet = Fleet::new(&ModelServer::gemini(&[super::GOOD]));
     fleet.tasks(&[change("a")]);
     fleet.task("0").exits(0);

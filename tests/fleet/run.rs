@@ -137,7 +137,7 @@ fn task_does_not_start_unless_its_budget_is_covered() {
 }
 
 #[test]
-fn a_repository_that_cannot_be_used_ends_its_own_task_until_it_is_mended() {
+fn unusable_repository_fails_only_its_own_task() {
     let server = ModelServer::gemini(&[GOOD; 4]);
     let fleet = Fleet::new(&server);
     fleet.tasks(&[
@@ -193,7 +193,7 @@ fn a_task_of_another_manifest_does_not_pass_for_the_one_of_its_id() {
 }
 
 #[test]
-fn a_larger_limit_opens_what_has_ended_for_want_of_money() {
+fn larger_limit_reopens_a_task_that_ran_out_of_money() {
     let mut dear = gemini(super::BAD);
     dear["usageMetadata"]["candidatesTokenCount"] = json!(15_000);
     let answers = [Answer::json(&dear), answer(super::BAD), answer(GOOD)];

@@ -78,7 +78,7 @@ fn nothing_is_mirrored_when_quiet_or_for_programs() {
 }
 
 #[test]
-fn a_question_is_answered_by_who_is_there_and_nothing_means_continue() {
+fn user_answers_a_question_and_a_blank_line_means_continue() {
     let asks = || says("Shall I add a test?");
     let orchestra = OrchestraProject::clean_after([asks(), asks()], []);
     let run = orchestra.typed(&[], "yes, one\n\n").exits(0);
@@ -229,7 +229,7 @@ fn the_task_is_asked_for_where_it_is_left_out() {
 }
 
 #[test]
-fn in_a_terminal_the_user_is_asked_and_told_what_is_waited_for() {
+fn terminal_asks_the_user_and_shows_the_wait() {
     let orchestra = OrchestraProject::clean_after([says("Which flag?")], []);
     let typed = [("task> ", "Add a flag.\r"), ("you> ", "--verbose\r")];
     let Some((shown, code)) = in_terminal(&orchestra.command(&["--plain"]), 120, &typed) else {
@@ -278,7 +278,7 @@ fn ctrl_c_in_a_terminal_ends_the_wait() {
 }
 
 #[test]
-fn the_screen_asks_and_shows_and_the_report_stands_behind_it() {
+fn report_follows_the_screens_questions_and_steps() {
     let orchestra = OrchestraProject::clean_after([says("Which flag?")], [])
         .with_variable("HOME", "/no/such/home");
     let Some(mut screen) = Screen::open(&orchestra.command(&[]), 100, 40) else {

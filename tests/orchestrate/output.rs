@@ -148,7 +148,7 @@ fn another_model_may_be_asked_and_a_slow_one_is_given_up() {
 }
 
 #[test]
-fn a_model_that_ollama_has_needs_no_entry_and_what_it_lacks_is_told_with_the_rest() {
+fn ollama_model_needs_no_entry_and_its_problems_are_listed() {
     let shown = json!({"model_info": {"x.context_length": 32_768}});
     let rejected = (0..3).map(|_| Answer::lines(&ollama("Well?")));
     let server = ModelServer::with_models(

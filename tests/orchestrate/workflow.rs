@@ -167,7 +167,7 @@ fn a_report_counts_only_where_the_last_review_is_clean() {
 }
 
 #[test]
-fn words_that_are_no_report_are_asked_again_and_three_in_a_row_end_it() {
+fn replies_without_a_report_are_repeated_and_three_in_a_row_end_the_work() {
     let orchestra =
         OrchestraProject::scripted([says("Shall I begin?"), says("Well?"), says("Hm.")], []);
     let run = orchestra.run(&[]).exits(5);

@@ -162,7 +162,7 @@ fn damaged() -> [(Vec<u8>, &'static str); 5] {
 }
 
 #[test]
-fn a_damaged_document_is_copied_and_mended_by_the_model_once() {
+fn damaged_document_is_copied_and_repaired_once_by_the_model() {
     for (content, what) in damaged() {
         let made = "# Plan: Make a.txt\n\n## Goal\nMake a.txt\n\n## Acceptance Criteria\n- [ ] a.txt is there\n\n## Tasks\n1. [x] Old\n2. [ ] Write a.txt\n   **Tool:** write_file\n3. [ ] Look\n";
         let mut answers = whole();
@@ -210,7 +210,7 @@ fn a_damaged_document_is_copied_and_mended_by_the_model_once() {
 }
 
 #[test]
-fn unrepairable_plan_is_made_anew() {
+fn unrepairable_plan_is_made_again() {
     let (content, what) = damaged()[2].clone();
     let mut answers = whole();
     answers.splice(1..1, ["I cannot.".to_owned(), whole()[0].clone()]);
@@ -235,7 +235,7 @@ fn unrepairable_plan_is_made_anew() {
 }
 
 #[test]
-fn conflict_markers_are_the_users_to_mend() {
+fn conflict_markers_are_left_to_the_user() {
     let (plan, server) = PlanProject::scripted(&whole());
     plan.run(&["--plan-only", "-p", "Make a.txt"]).exits(0);
     let document = plan.sessions().pop().unwrap().join("plan_doc.md");
@@ -325,7 +325,7 @@ fn a_file_that_is_not_a_plan_does_not_become_one() {
 }
 
 #[test]
-fn steps_that_the_user_has_written_are_worked_off_as_they_are() {
+fn steps_written_by_the_user_are_run_as_they_are() {
     let (plan, server) = PlanProject::scripted(&[response("Looked."), summary("Looked")]);
     let written = "# Plan: Look\n\n## Goal\nLook\n\n## Tasks\n1. [ ] Look around\n";
     let plan = plan.with_file("PLAN.md", written);

@@ -213,7 +213,7 @@ fn the_last_list_of_steps_that_is_shown_is_that_of_the_plan() {
 }
 
 #[test]
-fn models_are_told_what_the_project_has_and_how_a_step_ends() {
+fn prompts_list_the_projects_files_and_how_a_step_ends() {
     let (plan, server) = PlanProject::scripted(&[
         tasks(&[("Look", "list_files")]),
         calls(&[("list_files", json!({}))]),

@@ -192,7 +192,7 @@ fn paths_stay_in_the_project_and_off_what_is_closed() {
 }
 
 #[test]
-fn without_a_user_what_is_asked_about_is_refused_unless_all_is_allowed() {
+fn questions_without_a_user_are_refusals_unless_all_is_allowed() {
     let made = [
         ("shell_exec", json!({"command": "touch made"})),
         (

@@ -426,7 +426,7 @@ fn failures_in_a_row_end_the_work_and_success_starts_the_count_again() {
 }
 
 #[test]
-fn last_words_that_are_not_what_they_should_be_are_asked_for_again() {
+fn malformed_last_words_are_requested_again() {
     let host = Script::new(&["stop", "\"no\"", "\"yes\""]);
     let (clock, redactor) = (SystemClock::start(), Redactor::default());
     let picky = Agent {
@@ -456,7 +456,7 @@ fn last_words_that_are_not_what_they_should_be_are_asked_for_again() {
 }
 
 #[test]
-fn the_worker_is_told_the_verdict_as_what_came_of_its_end() {
+fn worker_gets_the_verdict_as_the_result_of_its_last_call() {
     for (end, expected) in [
         ("stop", "stop: Audit: FAIL\n\nMend it."),
         ("\"done\"", "Audit: FAIL"),
@@ -509,7 +509,7 @@ fn results_and_failures_are_censored_for_the_model() {
 }
 
 #[test]
-fn calls_that_are_not_allowed_are_no_failures_of_tools() {
+fn forbidden_calls_do_not_count_as_tool_failures() {
     struct Nothing;
 
     impl Permissions for Nothing {

@@ -196,7 +196,7 @@ fn a_call_is_done_again_where_it_may_be() {
 }
 
 #[test]
-fn a_lost_server_is_distinguished_from_what_a_model_can_be_told() {
+fn lost_server_is_distinguished_from_errors_for_the_model() {
     for (outcome, repeat, is_lost) in [
         (Err(Failed::answered(reset())), Repeat::Always, true),
         (Err(Failed::broken(reset())), Repeat::UnlessBegun, false),

@@ -254,7 +254,7 @@ fn a_task_runs_alike_in_every_protocol() {
 }
 
 #[test]
-fn every_call_of_the_vendors_own_gets_one_result_also_a_bad_one_and_one_behind_the_end() {
+fn every_native_call_gets_one_result_even_if_invalid_or_after_the_end() {
     let several = Said {
         text: "Let me look.",
         calls: json!([

@@ -58,7 +58,7 @@ fn run(root: &Path, command: &str) -> Result<String, String> {
 }
 
 #[test]
-fn an_auditor_is_told_what_is_allowed() {
+fn audit_prompt_lists_the_allowed_commands() {
     let told = include_str!("../../../prompts/dev_audit.txt");
     for command in ALLOWED.split(", ") {
         assert!(told.contains(&format!("`{command}`")), "{command}");

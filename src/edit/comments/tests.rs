@@ -45,7 +45,7 @@ fn lines_are_reported_by_the_marks_of_the_language() {
 }
 
 #[test]
-fn a_comment_behind_code_stands_behind_a_blank_and_outside_of_quotes() {
+fn comment_after_code_follows_a_blank_outside_quotes() {
     for (path, line, expected) in [
         ("a.js", "foo(); // a", Some("// a")),
         ("a.js", "foo(); /* a */ bar();", Some("/* a ")),

@@ -65,7 +65,7 @@ fn cut(comment: &str) -> String {
 }
 
 #[test]
-fn a_comment_that_stands_for_code_is_found_wherever_it_stands() {
+fn comment_in_place_of_code_is_found_anywhere() {
     for (path, [mark, end], [above, beside, below]) in LANGUAGES {
         for said in SAID {
             let alone = cut(&format!("  {mark}{said}{end}"));

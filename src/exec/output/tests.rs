@@ -95,7 +95,7 @@ fn output_is_drained_and_the_error_reported_when_it_cannot_be_written() {
 }
 
 #[test]
-fn a_pipe_that_somebody_holds_is_not_waited_for() {
+fn pipe_held_by_another_process_is_not_waited_for() {
     let (reader, mut held) = io::pipe().unwrap();
     let (mut pump, handle) = Pump::new(reader).unwrap();
     held.write_all(b"x").unwrap();

@@ -155,7 +155,7 @@ fn calls_go_over_one_connection() {
 }
 
 #[test]
-fn a_connection_that_has_died_is_made_again_at_once() {
+fn dead_connection_is_reopened_immediately() {
     // Connections closed after their answer, or along with the previous request.
     let dying = vec![
         vec![reply("a")],
@@ -288,7 +288,7 @@ fn a_pause_is_reported_and_has_an_end_though_others_wait_on() {
 }
 
 #[test]
-fn a_call_is_not_tried_again_where_others_have_used_up_the_limit_meanwhile() {
+fn call_is_not_retried_when_others_have_exhausted_the_limit() {
     struct Others(Pace);
     impl Listener for Others {
         fn retrying(&self, _next_try: u32, _wait: Duration, _reason: &str) {

@@ -26,7 +26,7 @@ fn the_specifications_sample_is_read() {
 }
 
 #[test]
-fn a_reader_is_told_what_was_looked_at_and_never_nothing() {
+fn shown_verdict_is_never_empty() {
     for (text, told) in [
         ("Overall: PASS", "The work is accepted."),
         ("Overall: PASS\nFeedback: Well done.", "Well done."),

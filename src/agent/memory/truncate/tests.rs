@@ -415,7 +415,7 @@ impl Reporter for Told {
 }
 
 #[test]
-fn the_user_is_told_once_and_no_model_is_asked() {
+fn user_is_informed_once_and_no_model_is_called() {
     let meter = Meter::default();
     let told = Told::default();
     let (clock, redactor) = (SystemClock::start(), Redactor::default());

@@ -282,7 +282,7 @@ fn writes(opening: &str, content: &str, closing: &str) -> String {
 }
 
 #[test]
-fn a_response_is_read_behind_thoughts_whose_beginning_is_missing() {
+fn response_is_read_after_thoughts_without_a_beginning() {
     for thoughts in ["hm</think>", "hm\nso\n</think>\n", "hm\nso</think>\n\n"] {
         let text = format!("{thoughts}{}", reads("a"));
         let turn = Markdown::default().read(&reply(&text), &toolbox()).unwrap();
@@ -291,7 +291,7 @@ fn a_response_is_read_behind_thoughts_whose_beginning_is_missing() {
 }
 
 #[test]
-fn one_who_may_answer_answers_in_words() {
+fn agent_that_may_answer_does_so_in_words() {
     let auditor = Markdown {
         plain_replies: PlainReplies::Taken,
     };

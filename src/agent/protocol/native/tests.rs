@@ -77,7 +77,7 @@ fn rendered(history: &[&str]) -> String {
 }
 
 #[test]
-fn replies_go_back_in_their_order_and_calls_are_answered_at_once() {
+fn replies_keep_their_order_and_calls_are_answered_immediately() {
     for (history, expected) in [
         (&["u", "atw1t2", "r1", "f2"][..], "u tw1t2 r1f2"),
         // Results are sent in the order of the calls, before any message between them.

@@ -43,7 +43,7 @@ fn paths(told: &str) -> Vec<&str> {
 }
 
 #[test]
-fn files_are_distinguished_from_the_root_down_the_nearest_last_and_the_users_behind_them() {
+fn files_are_ordered_from_the_root_down_with_the_users_last() {
     let place = Place::new(&[
         ("AGENTS.md", "top"),
         ("app/AGENTS.md", "app"),

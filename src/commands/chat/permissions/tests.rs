@@ -260,7 +260,7 @@ fn the_settings_are_closed_to_file_tools_in_every_mode() {
 }
 
 #[test]
-fn a_verdict_is_remembered_only_where_it_is_for_good() {
+fn only_permanent_verdicts_are_remembered() {
     let tool = |action| Choice::Tool("edit_file".to_owned(), action);
     let always = || tool(PermissionAction::Always);
     let never = || tool(PermissionAction::Never);
@@ -288,7 +288,7 @@ fn a_verdict_is_remembered_only_where_it_is_for_good() {
 }
 
 #[test]
-fn a_yes_for_good_to_a_command_is_for_its_programs_and_not_for_the_tool() {
+fn permanent_yes_to_a_command_covers_its_programs_not_the_tool() {
     let dir = tempfile::tempdir().unwrap();
     let (file, briefing) = world(dir.path());
     let permissions = ChatPermissions {

@@ -62,7 +62,7 @@ fn no_record_makes_a_file_permit_what_none_on_the_disk_does() {
 }
 
 #[test]
-fn a_copy_that_is_kept_is_no_wider_than_the_file_and_no_narrower() {
+fn saved_copy_has_exactly_the_permissions_of_the_file() {
     for before in [0o600, 0o644, 0o755] {
         let scene = Scene::new(&[("a", "old")]);
         set_mode(&scene.path("a"), before);

@@ -6,7 +6,7 @@ use crate::run::verdict::changed::{Changed, Side};
 use crate::sys::diff::{FileChange, FileState};
 
 #[test]
-fn an_item_of_rust_that_was_a_test_gives_way_to_what_it_was() {
+fn rust_item_that_was_a_test_is_restored() {
     let broken = RUST.replace("a + b", "a - b");
     for attribute in [
         "#[cfg(any())]\n",
@@ -404,7 +404,7 @@ fn a_silencer_in_a_new_file_is_reported_and_stays_in() {
 }
 
 #[test]
-fn the_levels_of_lints_in_rust_are_no_tests() {
+fn rust_lint_levels_are_not_tests() {
     let code = "pub fn a() {}\n";
     let [deny, warn] = ["deny", "warn"].map(|level| format!("#![{level}(missing_docs)]\n{code}"));
     for (before, after) in [

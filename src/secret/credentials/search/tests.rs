@@ -229,7 +229,7 @@ fn these_files_can_be_sent() {
 }
 
 #[test]
-fn a_heading_that_is_a_credential_is_not_told() {
+fn heading_that_is_a_credential_is_not_shown() {
     let secret = token("ghp_", "a0", 18);
     let findings = find(
         "query.txt",

@@ -392,7 +392,7 @@ proptest! {
 }
 
 #[test]
-fn an_answer_is_chosen_by_arrows_and_enter_behind_one() {
+fn answer_is_chosen_by_an_arrow_and_then_enter() {
     let yes = |is_for_good| Verdict {
         answer: Answer::Yes,
         is_for_good,
@@ -419,7 +419,7 @@ fn an_answer_is_chosen_by_arrows_and_enter_behind_one() {
 }
 
 #[test]
-fn of_a_long_command_what_made_it_ask_stands_first() {
+fn reason_for_asking_comes_first_in_a_long_command() {
     let command = format!("echo hi{}rm -rf src", "\n".repeat(40));
     let question = |subject: &str| Question {
         subject: subject.to_owned(),

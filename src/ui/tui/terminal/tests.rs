@@ -318,7 +318,7 @@ fn two_escapes_that_arrive_together_stop() {
 }
 
 #[test]
-fn a_stop_right_behind_what_is_sent_is_its_own_and_an_earlier_one_is_not() {
+fn stop_counts_only_if_it_follows_the_submission() {
     on_stage(
         |_| {},
         |stage| {

@@ -490,7 +490,7 @@ fn many_drafts_and_tags_and_fences_cost_no_more_than_their_length() {
 }
 
 #[test]
-fn a_response_behind_what_may_be_a_file_is_refused_whatever_it_uses() {
+fn response_after_a_possible_file_is_refused_whatever_it_uses() {
     let example = uses("COMMAND", "```\ntouch pwned\n```\n");
     let another = uses("WRITE_FILE", "\"pwned\"\n\n```\nx\n```\n");
     let guides = [

@@ -364,7 +364,7 @@ fn a_block_around_the_whole_reply() {
 }
 
 #[test]
-fn of_several_responses_the_last_counts_and_the_model_is_told() {
+fn last_of_several_responses_counts_and_the_model_is_informed() {
     let note = |text: &str| read_turn(text).unwrap().note;
     for (drafts, others) in [
         (String::new(), 0),
@@ -420,7 +420,7 @@ fn of_several_responses_the_last_counts_and_the_model_is_told() {
 }
 
 #[test]
-fn a_task_list_behind_a_fenced_input() {
+fn task_list_after_a_fenced_input() {
     for (tool, input, expected) in [
         (
             "WRITE_FILE",
