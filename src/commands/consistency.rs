@@ -105,8 +105,8 @@ fn unchanged(
     mut record: RunRecord,
 ) -> Result<Outcome, Failure> {
     (record.exit, record.error) = (Exit::Done.into(), None);
-    let said = format!("nothing has changed since {folder}, whose report is in {REPORT}");
-    let (result, document) = concluded(context, arguments, &mut record, Ok(said));
+    let text = format!("nothing has changed since {folder}, whose report is in {REPORT}");
+    let (result, document) = concluded(context, arguments, &mut record, Ok(text));
     record.log = Some(folder);
     printing(arguments, document, ended(result, record))
 }
@@ -119,7 +119,7 @@ fn concluded(
     record: &mut RunRecord,
     result: Result<String, Error>,
 ) -> (Result<String, Error>, Option<Value>) {
-    let done = |said: String| format!("done: {said}");
+    let done = |text: String| format!("done: {text}");
     let Some((format, found)) = arguments.findings.zip(record.findings.as_deref()) else {
         return (result.map(done), None);
     };
@@ -130,7 +130,7 @@ fn concluded(
         counts: counts(found),
         limit: limit.name(),
     });
-    let mut result = result.and_then(|said| denied.map_or(Ok(said), |denied| Err(denied.into())));
+    let mut result = result.and_then(|text| denied.map_or(Ok(text), |denied| Err(denied.into())));
     if let Err(error) = &result {
         record.end_with(error, error.hint());
     }
@@ -145,10 +145,10 @@ fn concluded(
             let json = format!("{document:#}\n");
             let text = context.redactor.text(&json);
             let written = output_file::write(&context.project, path, &text);
-            result = result.and_then(|said| written.map(|()| said).map_err(Error::from));
+            result = result.and_then(|text| written.map(|()| text).map_err(Error::from));
         }
         // Standard output has the findings.
-        (None, Ok(said)) => context.notice(said.as_str()),
+        (None, Ok(text)) => context.notice(text.as_str()),
         (None, Err(_)) => {}
     }
     (result.map(done), Some(document))
@@ -200,15 +200,15 @@ fn report(
         run.warn(format!("the report has no section `{}`", section.title));
     }
     run.record.sections = Some(sections);
-    let mut said = format!("the report is in {REPORT}");
+    let mut text = format!("the report is in {REPORT}");
     if !with_findings {
-        return Ok(said);
+        return Ok(text);
     }
     let files = rollup::sections(&ready.inputs.rollup, context.project.root());
     let found = findings::ask(run, ready, &text, &files)?;
-    said += &format!(", and has {}", counts(&found));
+    text += &format!(", and has {}", counts(&found));
     run.record.findings = Some(found);
-    Ok(said)
+    Ok(text)
 }
 
 /// Counts findings by severity, in words.

@@ -20,7 +20,7 @@ pub struct ProjectPlace {
     here: PathBuf,
     found: FoundRoot,
     /// Notice that names the project; `None` if the user is in its root or names it.
-    said: Option<String>,
+    notice: Option<String>,
     /// Value of `--root` that is not a usable directory.
     wrong: Option<(PathBuf, io::ErrorKind)>,
 }
@@ -31,7 +31,7 @@ impl ProjectPlace {
     pub fn find(cli: &Cli, here: &Path) -> Self {
         let command = cli.command.as_ref();
         let is_here = command.is_some_and(Command::is_without_project);
-        let (mut said, mut wrong) = (None, None);
+        let (mut notice, mut wrong) = (None, None);
         let at = |root: &Path| FoundRoot {
             root: root.to_path_buf(),
             passed_over: None,
@@ -46,14 +46,14 @@ impl ProjectPlace {
             None => {
                 let found = place::find(here, geteuid().as_raw());
                 let way = place::relative(here, &found.root);
-                said = (found.root != here).then(|| format!("project: {}", way.display()));
+                notice = (found.root != here).then(|| format!("project: {}", way.display()));
                 found
             }
         };
         Self {
             here: here.to_path_buf(),
             found,
-            said,
+            notice,
             wrong,
         }
     }
@@ -65,7 +65,7 @@ impl ProjectPlace {
 
     /// The directory whose sessions an agent resumes: the one given by `--root`, or the current one.
     pub fn working_directory(&self) -> &Path {
-        if self.said.is_some() {
+        if self.notice.is_some() {
             &self.here
         } else {
             self.root()
@@ -90,8 +90,8 @@ impl ProjectPlace {
                 passed_over.display()
             ));
         }
-        if let Some(said) = &self.said {
-            context.notice(said.clone());
+        if let Some(notice) = &self.notice {
+            context.notice(notice.clone());
         }
         Ok(())
     }

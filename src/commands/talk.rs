@@ -299,9 +299,9 @@ impl<'t> Talk<'t> {
             }
             SlashLine::Command(Slash::Exit, _) => self.has_left = true,
             SlashLine::Command(command, argument) => {
-                let said = self.obey(agent, command, argument)?;
-                if let Some(said) = said.filter(|said| !said.is_empty()) {
-                    say(self.context, self.user, &said);
+                let text = self.obey(agent, command, argument)?;
+                if let Some(text) = text.filter(|text| !text.is_empty()) {
+                    say(self.context, self.user, &text);
                 }
             }
         }
@@ -355,8 +355,8 @@ impl<'t> Talk<'t> {
         command: Slash,
         argument: &str,
     ) -> Result<Option<String>, Failure> {
-        if let Some(said) = agent.idle(command) {
-            return Ok(Some(said.to_owned()));
+        if let Some(text) = agent.idle(command) {
+            return Ok(Some(text.to_owned()));
         }
         Ok(Some(match command {
             Slash::Help => {
@@ -379,8 +379,8 @@ impl<'t> Talk<'t> {
     /// Undoes the most recent run of this session that changed files and has not been undone.
     fn undo<T: Talker>(&mut self, agent: &mut T) -> Result<String, Failure> {
         let Some(run) = self.tally.changed.last().cloned() else {
-            let said = "nothing to undo in this session; `code-commit undo` undoes earlier runs";
-            return Ok(said.to_owned());
+            let text = "nothing to undo in this session; `code-commit undo` undoes earlier runs";
+            return Ok(text.to_owned());
         };
         let outcome = undo::undo(self.context, Some(Path::new(&run)))?;
         self.tally.changed.pop();
@@ -392,8 +392,8 @@ impl<'t> Talk<'t> {
     fn diff(&self) -> Result<String, Failure> {
         let run = self.tally.changed.last();
         let Some(run) = run.filter(|_| self.tally.is_latest) else {
-            let said = "the last request has changed nothing that is still there";
-            return Ok(said.to_owned());
+            let text = "the last request has changed nothing that is still there";
+            return Ok(text.to_owned());
         };
         let outcome = diff::diff(self.context, Some(Path::new(run)), false)?;
         for warning in outcome.warnings {
@@ -415,7 +415,7 @@ impl<'t> Talk<'t> {
             let menu = agent.models(self.context)?;
             match chosen_model(self.user, menu, &agent.standing().model)? {
                 Ok(name) => agent.choose_model(&name)?,
-                Err(said) => return Ok(said),
+                Err(text) => return Ok(text),
             }
         } else {
             agent.choose_model(name)?;
@@ -431,7 +431,7 @@ impl<'t> Talk<'t> {
         }
         match chosen_session(self.context, self.user, &sessions, number)? {
             Ok(id) => self.change_session(agent, SessionChoice::Named(id)),
-            Err(said) => Ok(said),
+            Err(text) => Ok(text),
         }
     }
 
@@ -440,10 +440,10 @@ impl<'t> Talk<'t> {
         agent: &mut T,
         which: SessionChoice,
     ) -> Result<String, Failure> {
-        let said = agent.change_session(which)?;
+        let text = agent.change_session(which)?;
         self.tally.forget_context();
         self.remember_changes(agent);
-        Ok(said)
+        Ok(text)
     }
 
     /// Finds the session's runs whose changes can still be undone.
@@ -502,14 +502,14 @@ pub fn say(context: &Context<'_>, user: &User, words: &str) {
 /// # Errors
 /// Fails if the conversation has failed.
 pub fn left(session: Option<String>, talked: Result<(), Failure>) -> Result<Outcome, Failure> {
-    let said = session.map_or_else(
+    let text = session.map_or_else(
         || "there is no session to resume".to_owned(),
         |id| format!("session {id}: `--resume` continues it"),
     );
     match talked {
-        Ok(()) => Ok(Outcome::new(said)),
+        Ok(()) => Ok(Outcome::new(text)),
         Err(failure) if failure.error.is::<MietteDiagnostic>() => Err(Failure {
-            text: Some(said),
+            text: Some(text),
             ..failure
         }),
         Err(failure) => Err(failure),

@@ -33,8 +33,8 @@ pub struct UndoArgs {
 pub fn undo(context: &Context<'_>, run: Option<&Path>) -> Result<Outcome, Failure> {
     let _lock = recovery::take(context)?;
     let Some(folder) = last::to_undo(context, run)? else {
-        let said = "done: every run with changes is already undone";
-        return Ok(Outcome::new(said.to_owned()));
+        let text = "done: every run with changes is already undone";
+        return Ok(Outcome::new(text.to_owned()));
     };
     let Some(changes) = undo_log::read(context.project.root(), &folder)? else {
         return Ok(Outcome::new(format!("done: {folder} changed nothing")));

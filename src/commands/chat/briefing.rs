@@ -192,18 +192,18 @@ impl Briefing {
         self.files.prompt().map(str::to_owned)
     }
 
-    /// Returns the reminders for the next call, to be placed after what was `said`.
+    /// Returns the reminders for the next call, to be placed after this `history`.
     pub fn next(
         &mut self,
         mode: Mode,
         todos: &[Todo],
-        said: &[HistoryMessage],
+        history: &[HistoryMessage],
     ) -> Vec<HistoryMessage> {
         let changed = self.files.refresh();
         self.remind(changed, None);
         self.look();
         self.given = self.waiting.len();
-        let mut next = due(mode, todos, said);
+        let mut next = due(mode, todos, history);
         next.extend_from_slice(&self.waiting);
         next
     }

@@ -41,11 +41,11 @@ fn text_of(mode: Mode) -> &'static str {
     }
 }
 
-/// Returns the reminders of mode and todo list due in the next call, in view of what was `said` before.
-pub fn due(mode: Mode, todos: &[Todo], said: &[HistoryMessage]) -> Vec<HistoryMessage> {
+/// Returns the reminders of mode and todo list due in the next call, in view of the `history`.
+pub fn due(mode: Mode, todos: &[Todo], history: &[HistoryMessage]) -> Vec<HistoryMessage> {
     let reminder = |mode: &Mode| HistoryMessage::reminder(text_of(*mode));
     let modes: Vec<_> = Mode::value_variants().iter().map(reminder).collect();
-    let latest = said.iter().rev();
+    let latest = history.iter().rev();
     let earlier = latest.clone().find(|message| modes.contains(message));
     let now = reminder(&mode);
     let mut due = Vec::new();

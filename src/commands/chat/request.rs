@@ -109,7 +109,7 @@ pub fn work(
 /// Returns `true` if a request and its replies must leave the conversation: what the vendor refuses or rejects now, it
 /// would refuse or reject again with the next request.
 fn is_taken_out(error: &AgentError, since: &[HistoryMessage]) -> bool {
-    let is_unanswered = !since.iter().any(|said| said.role == Role::Assistant);
+    let is_unanswered = !since.iter().any(|message| message.role == Role::Assistant);
     match error {
         AgentError::Model(error) => {
             let is_not_taken = error.is_bad_request() || error.is_context_exceeded();
@@ -121,10 +121,10 @@ fn is_taken_out(error: &AgentError, since: &[HistoryMessage]) -> bool {
 }
 
 /// Returns the commands in these messages that the agent has run without failure.
-fn commands(said: &[HistoryMessage]) -> Vec<String> {
-    let results = said.iter().filter(|said| !said.is_failed);
-    let done: Vec<&String> = results.filter_map(|said| said.call.as_ref()).collect();
-    let calls = said.iter().flat_map(|said| &said.calls);
+fn commands(history: &[HistoryMessage]) -> Vec<String> {
+    let results = history.iter().filter(|message| !message.is_failed);
+    let done: Vec<&String> = results.filter_map(|it| it.call.as_ref()).collect();
+    let calls = history.iter().flat_map(|message| &message.calls);
     let succeeded = calls.filter(|call| done.contains(&&call.id));
     let commands = succeeded.filter_map(|call| call.input["command"].as_str());
     commands.map(str::to_owned).collect()
@@ -270,12 +270,12 @@ pub fn aside(
                 memory: &memory(place, &meter),
                 ..agent.clone()
             };
-            let said = work(&looking, conversation)?;
+            let text = work(&looking, conversation)?;
             if keeps {
                 Host::save(run, &Purpose::STEP, conversation)?;
                 place.briefing.borrow_mut().renewed();
             }
-            Ok(said)
+            Ok(text)
         })
     })
 }
@@ -338,13 +338,13 @@ fn instructions(context: &Context<'_>, is_headless: bool) -> String {
 /// Returns the reminders due since the last step.
 fn reminders(place: &ChatPlace<'_>) -> Vec<HistoryMessage> {
     let session = place.base.stored.session.borrow();
-    let said = session.conversation.not_left_out();
+    let sent = session.conversation.not_left_out();
     // A paused reply goes back with nothing after it.
-    if said.last().is_some_and(|last| last.role == Role::Assistant) {
+    if sent.last().is_some_and(|last| last.role == Role::Assistant) {
         return Vec::new();
     }
     let mut briefing = place.briefing.borrow_mut();
-    let next = briefing.next(place.mode.get(), &place.todos.borrow(), said);
+    let next = briefing.next(place.mode.get(), &place.todos.borrow(), sent);
     for warning in briefing.warnings() {
         place.context.warn(warning);
     }

@@ -189,13 +189,13 @@ impl Talker for Chat<'_, '_> {
     }
 
     fn change_session(&mut self, which: SessionChoice) -> Result<String, Failure> {
-        let said = match which {
+        let text = match which {
             SessionChoice::New => "a new session",
             SessionChoice::Last | SessionChoice::Named(_) => "the session goes on",
         };
         self.place.change_session(&which)?;
         show_conversation(self.place, self.screen);
-        Ok(said.to_owned())
+        Ok(text.to_owned())
     }
 
     fn models(&mut self, _context: &Context<'_>) -> Result<Menu, Failure> {
@@ -322,7 +322,7 @@ impl Chat<'_, '_> {
                 ("Carry it out in Auto-Pilot", "asks nothing"),
                 ("Go on planning", ""),
             ]
-            .map(|(name, said)| (name.to_owned(), said.to_owned()))
+            .map(|(name, text)| (name.to_owned(), text.to_owned()))
             .into(),
             at: 2,
         };
@@ -418,14 +418,14 @@ impl Chat<'_, '_> {
             return Ok(None);
         }
         let provider = login::provider_of(&key).unwrap_or(self.provider());
-        let said = login::log_in_with(self.place.context, &key, None, provider)?;
-        Ok(Some(said))
+        let message = login::log_in_with(self.place.context, &key, None, provider)?;
+        Ok(Some(message))
     }
 
     fn init(&mut self, talk: &mut Talk<'_>) -> Result<String, Failure> {
         if self.place.mode.get() == Mode::Planning {
-            let said = "`/init` has to look around, and nothing is executed in Planning: switch modes first";
-            return Ok(said.to_owned());
+            let text = "`/init` has to look around, and nothing is executed in Planning: switch modes first";
+            return Ok(text.to_owned());
         }
         let proposed = proposals::proposed(self.place, "/init", proposals::INIT)?;
         self.offer(talk, AGENTS_FILE, &proposed)
@@ -433,9 +433,9 @@ impl Chat<'_, '_> {
 
     /// Offers a file that the agent has written. Returns a message about the outcome.
     fn offer(&self, talk: &mut Talk<'_>, path: &str, content: &str) -> Result<String, Failure> {
-        let said = proposals::offer(self.place, self.user, path, content)?;
+        let text = proposals::offer(self.place, self.user, path, content)?;
         talk.remember_changes(self);
-        Ok(said)
+        Ok(text)
     }
 
     fn new_command(&mut self, talk: &mut Talk<'_>, argument: &str) -> Result<String, Failure> {
@@ -447,10 +447,10 @@ impl Chat<'_, '_> {
             return Ok(format!("{what}; {names}"));
         };
         let content = proposals::command(self.place, name, description)?;
-        let said = self.offer(talk, &path, &content)?;
+        let text = self.offer(talk, &path, &content)?;
         self.place.reload_commands();
         trusting::trust_written(self.place, name, &content)?;
-        Ok(said)
+        Ok(text)
     }
 
     /// Makes the request of a user-defined command, if it can be made. Returns whether it was.
@@ -463,8 +463,8 @@ impl Chat<'_, '_> {
         match attach::expand(self.place, Some(self.user), name, argument)? {
             Ok(asked) => self.work_on(talk, &asked).map(|_| true),
             Err(problem) => {
-                let said = format!("`/{name}` was not run: {problem}");
-                say(talk.context, self.user, &said);
+                let text = format!("`/{name}` was not run: {problem}");
+                say(talk.context, self.user, &text);
                 Ok(false)
             }
         }

@@ -87,8 +87,8 @@ fn ask(place: &ChatPlace<'_>, user: &User, untrusted: &Untrusted) -> Result<(), 
         trusted.map_err(NotReady::of)?;
     } else {
         permissions.is_declined = true;
-        let said = "What the project's files allow is asked about; `always` holds until you leave.";
-        say(place.context, user, said);
+        let text = "What the project's files allow is asked about; `always` holds until you leave.";
+        say(place.context, user, text);
     }
     Ok(())
 }

@@ -195,8 +195,8 @@ impl Talker for Developer<'_, '_> {
         self.undone.clear();
         self.recap();
         let unfinished = "this session was not finished: say what to do next";
-        let said = self.place.has_more_to_do().then_some(unfinished);
-        Ok(said.unwrap_or_default().to_owned())
+        let text = self.place.has_more_to_do().then_some(unfinished);
+        Ok(text.unwrap_or_default().to_owned())
     }
 
     fn own_model(&self) -> Option<String> {

@@ -511,8 +511,8 @@ impl Worker<'_> {
             stages.check_criteria()?;
         }
         let from = self.place.base.stored.state(|state| state.from);
-        let said = conversation.history.get(from..).unwrap_or_default();
-        stages.sum_up(said, end)
+        let history = conversation.history.get(from..).unwrap_or_default();
+        stages.sum_up(history, end)
     }
 
     /// Creates the plan document if it is missing and none of its steps is to do.

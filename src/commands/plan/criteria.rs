@@ -16,8 +16,8 @@ pub fn add_open<'d>(plan: &mut Plan, descriptions: impl IntoIterator<Item = &'d 
 }
 
 /// Ticks the criteria reported as met, except those that a command decides. Returns the objections to the others.
-pub fn tick(plan: &mut Plan, said: &[Criterion]) -> Vec<String> {
-    let completed = said.iter().filter(|written| written.completed);
+pub fn tick(plan: &mut Plan, reported: &[Criterion]) -> Vec<String> {
+    let completed = reported.iter().filter(|written| written.completed);
     let objections = completed.filter_map(|written| {
         let objection = objection(&plan.acceptance_criteria, written);
         if objection.is_none() {

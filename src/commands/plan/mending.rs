@@ -79,9 +79,9 @@ impl Stages<'_, '_, '_> {
             ],
             ..Brief::default()
         };
-        let mut said = Conversation::default();
-        said.request(ASKED);
-        self.ask_apart(&purpose, 0.1, 1, &Native::default(), brief, &mut said)
+        let mut repair = Conversation::default();
+        repair.request(ASKED);
+        self.ask_apart(&purpose, 0.1, 1, &Native::default(), brief, &mut repair)
     }
 }
 

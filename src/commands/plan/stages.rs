@@ -115,10 +115,10 @@ impl<'c> Stages<'_, 'c, '_> {
     /// Fails if the model gives no valid list of steps, or the plan cannot be written.
     pub fn plan(&self, request: &str) -> Result<(), AgentError> {
         self.change(|plan| plan.status = PlanStatus::Planning)?;
-        let mut said = Conversation::default();
-        said.request(&self.context.redactor.text(request));
+        let mut conversation = Conversation::default();
+        conversation.request(&self.context.redactor.text(request));
         let protocol = TaskList::protocol(&self.tools());
-        let words = self.ask(&Purpose::PLAN, PLANNER, 0.3, &protocol, &mut said)?;
+        let words = self.ask(&Purpose::PLAN, PLANNER, 0.3, &protocol, &mut conversation)?;
         let list = TaskList::read(&words).map_err(not_understood)?;
         self.note_version()?;
         self.change(|plan| {
@@ -220,8 +220,8 @@ impl<'c> Stages<'_, 'c, '_> {
         conversation: &mut Conversation,
     ) -> Result<(), AgentError> {
         let line = format!("Current task: {}", task.description);
-        let begin = |said: &Conversation| begin_of(&said.history, &line);
-        let used = |said: &Conversation| tools_used(&said.history[begin(said)..]);
+        let begin = |it: &Conversation| begin_of(&it.history, &line);
+        let used = |it: &Conversation| tools_used(&it.history[begin(it)..]);
         let step = StepUnderWay {
             task,
             has_used_tools: resumed && !used(conversation).is_empty(),
@@ -374,10 +374,10 @@ impl<'c> Stages<'_, 'c, '_> {
         sentence: &str,
         temperature: f64,
         protocol: &dyn Protocol,
-        said: &mut Conversation,
+        conversation: &mut Conversation,
     ) -> Result<Value, AgentError> {
         let brief = || self.brief(purpose, sentence);
-        let words = self.ask_apart(purpose, temperature, TRIES, protocol, brief, said)?;
+        let words = self.ask_apart(purpose, temperature, TRIES, protocol, brief, conversation)?;
         // The protocol accepts nothing but JSON.
         Ok(serde_json::from_str(&words).unwrap_or_default())
     }
@@ -393,7 +393,7 @@ impl<'c> Stages<'_, 'c, '_> {
         tries: u32,
         protocol: &dyn Protocol,
         brief: impl Fn() -> Brief<'b>,
-        said: &mut Conversation,
+        conversation: &mut Conversation,
     ) -> Result<String, AgentError> {
         let shorter = || self.document_shown(Some(FEWER_ENTRIES));
         let agent = Agent {
@@ -409,7 +409,7 @@ impl<'c> Stages<'_, 'c, '_> {
             temperature: Some(temperature),
             env: self.run.env(),
         };
-        Ok(agent.work_on(said, None)?.words)
+        Ok(agent.work_on(conversation, None)?.words)
     }
 
     fn brief(&self, purpose: &Purpose, sentence: &str) -> Brief<'_> {

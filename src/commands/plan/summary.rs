@@ -31,13 +31,13 @@ impl Stages<'_, '_, '_> {
     ///
     /// # Errors
     /// Fails if the model gives no summary, or it cannot be written.
-    pub fn sum_up(&self, said: &[HistoryMessage], end: WorkEnd) -> Result<String, AgentError> {
+    pub fn sum_up(&self, history: &[HistoryMessage], end: WorkEnd) -> Result<String, AgentError> {
         let mut conversation = Conversation {
-            history: said.to_vec(),
+            history: history.to_vec(),
             ..Conversation::default()
         };
         let mut summary = self.summary(&mut conversation)?;
-        let tools = tools_used(said);
+        let tools = tools_used(history);
         let mut text = self.shown(&mut summary, &tools, end)?;
         let is_interactive = self.run.is_interactive();
         if is_interactive {
@@ -82,10 +82,10 @@ impl Stages<'_, '_, '_> {
         Ok(if is_interactive { noted } else { text })
     }
 
-    fn summary(&self, said: &mut Conversation) -> Result<WorkSummary, AgentError> {
+    fn summary(&self, conversation: &mut Conversation) -> Result<WorkSummary, AgentError> {
         let protocol = WorkSummary::protocol();
-        said.say(HistoryMessage::of_user(ASKED));
-        let words = self.ask(&Purpose::SUMMARY, SUMMARIZER, 0.1, &protocol, said)?;
+        conversation.say(HistoryMessage::of_user(ASKED));
+        let words = self.ask(&Purpose::SUMMARY, SUMMARIZER, 0.1, &protocol, conversation)?;
         WorkSummary::read(&words).map_err(not_understood)
     }
 
@@ -117,13 +117,13 @@ impl Stages<'_, '_, '_> {
         });
         entry.result = format!("{} {words}", SIGNS[end as usize]);
         let known = self.read()?.plan().acceptance_criteria;
-        let said = summary.acceptance_criteria_updates.iter();
-        let is_met = |said: &&Criterion| {
-            end == WorkEnd::Done && said.completed && objection(&known, said).is_none()
+        let updates = summary.acceptance_criteria_updates.iter();
+        let is_met = |update: &&Criterion| {
+            end == WorkEnd::Done && update.completed && objection(&known, update).is_none()
         };
-        let met = said
+        let met = updates
             .filter(is_met)
-            .map(|said| format!("\n  ✓ {}", said.description));
+            .map(|update| format!("\n  ✓ {}", update.description));
         let mut completed: String = met.collect();
         if !completed.is_empty() {
             completed.insert_str(0, "\n\nAcceptance Criteria Completed:");
@@ -194,13 +194,13 @@ fn own_entry(state: &PlanState, plan: &Plan, timestamp: i64) -> LogEntry {
         None => WorkEnd::Stopped,
     };
     let (sign, all) = (SIGNS[end as usize], plan.tasks.len());
-    let said = state.conversation.history.get(state.from..);
+    let history = state.conversation.history.get(state.from..);
     LogEntry {
         timestamp,
         action: request.unwrap_or_else(|| "The steps in the plan".to_owned()),
         details: line(&details).unwrap_or_default(),
         result: format!("{sign} {} of {all} steps are done", all - open),
-        tools_used: tools_used(said.unwrap_or_default()),
+        tools_used: tools_used(history.unwrap_or_default()),
     }
 }
 

@@ -38,18 +38,18 @@ pub fn headline(run: &PastRun, state: UnrecordedState) -> String {
         };
         return format!("Not finished: {state}");
     };
-    let said = match (&*record.exit.name, &*record.workflow) {
+    let text = match (&*record.exit.name, &*record.workflow) {
         ("done", "commit") => after_repairs("The build passed", record),
         ("build-failed", _) => after_repairs("The build still fails", record),
         (name, workflow) => match ended(name, workflow, record) {
-            Some(said) => said.to_owned(),
+            Some(text) => text.to_owned(),
             None => format!("Ended as {name}"),
         },
     };
     match record.tree {
-        TreeState::PutBack => format!("{said}; the edits were taken back"),
-        _ if run.undone_by.is_some() => format!("{said}; the changes were undone later"),
-        _ => said,
+        TreeState::PutBack => format!("{text}; the edits were taken back"),
+        _ if run.undone_by.is_some() => format!("{text}; the changes were undone later"),
+        _ => text,
     }
 }
 
@@ -90,10 +90,10 @@ fn ended(name: &str, workflow: &str, record: &RunRecord) -> Option<&'static str>
     })
 }
 
-fn after_repairs(said: &str, record: &RunRecord) -> String {
+fn after_repairs(text: &str, record: &RunRecord) -> String {
     match record.repairs() {
-        0 => said.to_owned(),
-        repairs => format!("{said} after {}", count(repairs, "repair")),
+        0 => text.to_owned(),
+        repairs => format!("{text} after {}", count(repairs, "repair")),
     }
 }
 
