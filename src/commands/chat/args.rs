@@ -11,7 +11,7 @@ use crate::commands::cli::values::{SELDOM, parse_duration};
 use crate::model::Provider;
 use crate::record::mode::Mode;
 
-const CHAT_AFTER_HELP: &str = include_str!("../../../help/chat.txt").trim_ascii_end();
+const CHAT_AFTER_HELP: &str = include_str!("after_help.txt").trim_ascii_end();
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = CHAT_AFTER_HELP, max_term_width = 80, args_conflicts_with_subcommands = true)]

@@ -15,7 +15,7 @@ Run an agent in the project until an independent audit passes.
 Without -p, it prompts for tasks one after another. With -p, it works on that
 one task and asks no questions.";
 
-const DEV_AFTER_HELP: &str = include_str!("../../../help/dev.txt").trim_ascii_end();
+const DEV_AFTER_HELP: &str = include_str!("after_help.txt").trim_ascii_end();
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = DEV_AFTER_HELP, max_term_width = 80, args_conflicts_with_subcommands = true)]
