@@ -34,16 +34,6 @@ const BUILD: &str = include_str!(concat!(env!("OUT_DIR"), "/version.txt"));
 /// A single text: with a separate summary and long text, clap would print each flag's help below the flag.
 const ABOUT: &str = include_str!("command_line/about.txt").trim_ascii_end();
 
-/// Templates for the whole of `-h`, by the names of the program, the agents and the binaries that are agents.
-const SHORT_HELP: [(&str, &str); 6] = [
-    (PROGRAM, include_str!("command_line/short_help.txt")),
-    ("chat", include_str!("chat/short_help.txt")),
-    ("dev", include_str!("dev/short_help.txt")),
-    ("plan", include_str!("plan/short_help.txt")),
-    ("orchestrate", include_str!("orchestrate/short_help.txt")),
-    ("dev-agent", include_str!("orchestrate/short_help.txt")),
-];
-
 /// The flags that do not apply to a consistency report.
 const CHANGE_FLAGS: &str = "context include exclude ci protect deny_warnings gate require_clean allow_elision \
     allow_shrink allow_form diff on_failure scratch baseline build_timeout sandbox allow_socket pass_env reask \
@@ -51,7 +41,7 @@ const CHANGE_FLAGS: &str = "context include exclude ci protect deny_warnings gat
 
 /// The command line of `code-commit`.
 #[derive(Debug, Clone, Parser)]
-#[command(about = ABOUT, long_about = None, name = PROGRAM, version, long_version = BUILD, after_help = AFTER_HELP, max_term_width = 80, args_conflicts_with_subcommands = true)]
+#[command(about = ABOUT, long_about = None, name = PROGRAM, version, long_version = BUILD, help_template = include_str!("command_line/short_help.txt").trim_ascii_end(), after_help = AFTER_HELP, max_term_width = 80, args_conflicts_with_subcommands = true)]
 pub struct Cli {
     /// The name of the command or the workflow.
     #[arg(skip)]
@@ -336,26 +326,29 @@ fn flags_in_front(arguments: &[OsString]) -> Option<ArgMatches> {
     (!own.any(is_given)).then(|| matches.clone())
 }
 
-/// Shortens the help if `-h` asks for it: to its template, or by the advanced options and all that follows them.
+/// Prepares a command for the help that these arguments ask for, if any.
 fn with_help(mut command: clap::Command, arguments: &[OsString]) -> clap::Command {
-    fn shortened(command: clap::Command) -> clap::Command {
-        let mut templates = SHORT_HELP.iter();
-        let template = templates.find(|(name, _)| *name == command.get_name());
-        let described = match template {
-            Some((_, template)) => command.help_template(template.trim_ascii_end()),
-            None => command.after_help(Resettable::Reset),
-        };
-        let marked = described.mut_args(|argument| {
-            let is_seldom = argument.get_help_heading() == Some(SELDOM);
-            argument.hide_short_help(is_seldom)
-        });
-        marked.mut_subcommands(shortened)
-    }
-    if !arguments.iter().any(|argument| argument == "-h") {
+    let asks = |word: &str| arguments.iter().any(|argument| argument == word);
+    let is_short = asks("-h");
+    if !is_short && !asks("--help") && !asks("help") {
         return command;
     }
     command.build();
-    shortened(command)
+    helping(command, is_short)
+}
+
+/// Prepares a built command and all below it for their short helps, which follow their templates or end where the
+/// advanced options begin, or for their whole helps, which have no templates.
+fn helping(command: clap::Command, is_short: bool) -> clap::Command {
+    let form = if is_short {
+        command.after_help(Resettable::Reset).mut_args(|argument| {
+            let is_seldom = argument.get_help_heading() == Some(SELDOM);
+            argument.hide_short_help(is_seldom)
+        })
+    } else {
+        command.help_template(Resettable::Reset)
+    };
+    form.mut_subcommands(|below| helping(below, is_short))
 }
 
 /// Finds the output format in an invalid command line.
@@ -393,11 +386,11 @@ pub fn manual(command: &[String], is_read: bool) -> Option<Vec<u8>> {
 
 /// Returns the program, or the one of its commands that has a manual page of this name.
 fn page(command: &[String]) -> Option<clap::Command> {
-    let mut whole = Cli::command();
-    whole.build();
+    let mut built = Cli::command();
+    built.build();
     let summary = ABOUT.lines().next().unwrap_or_default();
     // The NAME section of a manual page takes a single line.
-    let titled = whole.about(summary).long_about(ABOUT);
+    let titled = helping(built, false).about(summary).long_about(ABOUT);
     let mut names = command.iter();
     let page = names.try_fold(&titled, |page, name| page.find_subcommand(name));
     page.cloned()

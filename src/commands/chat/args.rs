@@ -14,7 +14,7 @@ use crate::record::mode::Mode;
 const CHAT_AFTER_HELP: &str = include_str!("after_help.txt").trim_ascii_end();
 
 #[derive(Debug, Clone, Args)]
-#[command(after_help = CHAT_AFTER_HELP, max_term_width = 80, args_conflicts_with_subcommands = true)]
+#[command(help_template = include_str!("short_help.txt").trim_ascii_end(), after_help = CHAT_AFTER_HELP, max_term_width = 80, args_conflicts_with_subcommands = true)]
 pub struct ChatArgs {
     /// A command other than talking.
     #[command(subcommand)]

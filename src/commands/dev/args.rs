@@ -18,7 +18,7 @@ one task and asks no questions.";
 const DEV_AFTER_HELP: &str = include_str!("after_help.txt").trim_ascii_end();
 
 #[derive(Debug, Clone, Args)]
-#[command(after_help = DEV_AFTER_HELP, max_term_width = 80, args_conflicts_with_subcommands = true)]
+#[command(help_template = include_str!("short_help.txt").trim_ascii_end(), after_help = DEV_AFTER_HELP, max_term_width = 80, args_conflicts_with_subcommands = true)]
 pub struct DevArgs {
     /// A command other than running the agent.
     #[command(subcommand)]

@@ -16,7 +16,7 @@ pub(crate) const ORCHESTRATE_ABOUT: &str = include_str!("about.txt").trim_ascii_
 const ORCHESTRATE_AFTER_HELP: &str = include_str!("after_help.txt").trim_ascii_end();
 
 #[derive(Debug, Clone, Default, Args)]
-#[command(after_help = ORCHESTRATE_AFTER_HELP, max_term_width = 80)]
+#[command(help_template = include_str!("short_help.txt").trim_ascii_end(), after_help = ORCHESTRATE_AFTER_HELP, max_term_width = 80)]
 pub struct OrchestrateArgs {
     /// Branch on the MCP server to start from
     #[arg(long, value_name = "UUID", required_unless_present_any = ["replay", "resume", "publish_only"])]

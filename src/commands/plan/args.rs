@@ -12,7 +12,7 @@ use crate::commands::cli::values::{SELDOM, parse_duration};
 const PLAN_AFTER_HELP: &str = include_str!("after_help.txt").trim_ascii_end();
 
 #[derive(Debug, Clone, Args)]
-#[command(after_help = PLAN_AFTER_HELP, max_term_width = 80, args_conflicts_with_subcommands = true)]
+#[command(help_template = include_str!("short_help.txt").trim_ascii_end(), after_help = PLAN_AFTER_HELP, max_term_width = 80, args_conflicts_with_subcommands = true)]
 pub struct PlanArgs {
     /// A command other than working on a plan.
     #[command(subcommand)]
