@@ -20,6 +20,7 @@ use self::tally::{Tally, record_of};
 use super::stored_session::SessionChoice;
 use super::{diff, last, undo};
 use crate::agent::AgentError;
+use crate::model::ModelSpec;
 use crate::record::event::Event;
 use crate::record::mode::Mode;
 use crate::record::result;
@@ -213,6 +214,18 @@ pub struct Standing {
     pub used: Option<u64>,
     /// The mode, for agents that have modes.
     pub mode: Option<Mode>,
+}
+
+impl Standing {
+    /// Creates the facts about a session with this model that has not begun.
+    pub fn of(spec: &ModelSpec, window: u64) -> Self {
+        Self {
+            model: spec.name.clone(),
+            vendor: spec.provider.vendor().name,
+            window,
+            ..Self::default()
+        }
+    }
 }
 
 /// The failure of the last request of a conversation, if the exit code reports it; it outlasts an agent that is set up

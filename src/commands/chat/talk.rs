@@ -101,16 +101,13 @@ impl Talker for Chat<'_, '_> {
   @PATH              attach a file";
 
     fn standing(&self) -> Standing {
-        let spec = &self.place.base.models.first.spec;
         Standing {
             session: Some(self.place.id()),
-            model: spec.name.clone(),
-            vendor: spec.provider.vendor().name,
-            window: self.place.window(),
             tokens: self.place.base.stored.session.borrow().file.total_tokens,
             // Calls made besides the conversation do not count towards its size.
             used: Some(self.place.used()),
             mode: Some(self.place.mode.get()),
+            ..Standing::of(&self.place.base.models.first.spec, self.place.window())
         }
     }
 

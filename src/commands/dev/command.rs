@@ -149,14 +149,11 @@ impl Talker for Developer<'_, '_> {
 
     fn standing(&self) -> Standing {
         let session = self.place.stored.session.borrow();
-        let spec = &self.place.models.first.spec;
+        let place = &self.place;
         Standing {
-            session: self.place.is_begun().then(|| session.id.to_string()),
-            model: spec.name.clone(),
-            vendor: spec.provider.vendor().name,
-            window: self.place.limits.context(),
+            session: place.is_begun().then(|| session.id.to_string()),
             tokens: session.file.total_tokens,
-            ..Standing::default()
+            ..Standing::of(&place.models.first.spec, place.limits.context())
         }
     }
 

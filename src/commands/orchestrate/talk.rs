@@ -46,11 +46,8 @@ impl Talker for OrchestratePlace<'_> {
     fn standing(&self) -> Standing {
         let spec = &self.models.first.spec;
         Standing {
-            model: spec.name.clone(),
-            vendor: spec.provider.vendor().name,
-            window: spec.context_window.unwrap_or_default(),
             used: Some(0),
-            ..Standing::default()
+            ..Standing::of(spec, spec.context_window.unwrap_or_default())
         }
     }
 

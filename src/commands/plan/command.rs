@@ -235,13 +235,10 @@ impl Talker for Worker<'_> {
     fn standing(&self) -> Standing {
         let base = &self.place.base;
         let is_begun = base.stored.state(|state| !state.requests.is_empty());
-        let spec = &base.models.first.spec;
+        let window = base.limits.max_context_tokens.unwrap_or_default();
         Standing {
             session: is_begun.then(|| base.stored.id()),
-            model: spec.name.clone(),
-            vendor: spec.provider.vendor().name,
-            window: base.limits.max_context_tokens.unwrap_or_default(),
-            ..Standing::default()
+            ..Standing::of(&base.models.first.spec, window)
         }
     }
 
