@@ -11,9 +11,9 @@ use serde_json::{Map, Value, json};
 
 use super::error::AgentError;
 use super::schema;
+use crate::model::ToolSchema;
 use crate::model::message::Call;
-use crate::model::{Category, ToolSchema};
-use crate::record::tool::{CommandEnd, Verb};
+use crate::record::tool::{Category, CommandEnd, Verb};
 
 /// Maximum size of a tool's output shown to a model, in bytes.
 pub const OUTPUT_LIMIT: usize = 32 << 10;

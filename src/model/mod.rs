@@ -43,7 +43,7 @@ pub(crate) use error::human_duration;
 pub use error::{FailureKind, ModelError, Setup, VendorError};
 pub use http::HttpModel;
 pub use reply::{Answer, End, Reply, Spent};
-pub use request::{Category, Delivery, Form, ReplyFormat, Request, ToolChoice, ToolSchema};
+pub use request::{Delivery, Form, ReplyFormat, Request, ToolChoice, ToolSchema};
 pub use server::{ListedModel, PullProgress, Route, ServerProblem, VendorServer};
 pub use spec::{
     FEWEST_TOKENS, ModelSpec, Origin, Place, Provider, ReasoningEffort, Thinking, ToolForm, Vendor,

@@ -58,23 +58,6 @@ pub enum ToolChoice {
     None,
 }
 
-/// The kind of thing that a tool works on; decides how the tool is shown to users.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Category {
-    /// Files and directories as a whole.
-    File,
-    /// Programs.
-    Shell,
-    /// The content of many files.
-    Search,
-    /// The content of one file.
-    Edit,
-    /// Anything that an MCP server offers; such tools are added at run time.
-    Mcp,
-    /// The agent itself: its task list, its helpers, its final answer.
-    Agent,
-}
-
 /// A tool, as described to the vendor.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSchema {

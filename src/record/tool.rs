@@ -1,11 +1,28 @@
-//! The use of a tool as data: the action, and how the command that it ran ended. Code that shows a run relies on these,
-//! and never parses the text of a result.
+//! The use of a tool as data: the kind of thing that it works on, the action, and how the command that it ran ended.
+//! Code that shows a run relies on these, and never parses the text of a result.
 
 use std::time::Duration;
 
 use serde::Serialize;
 
 use super::seconds::seconds;
+
+/// The kind of thing that a tool works on; decides how the tool is shown to users.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Category {
+    /// Files and directories as a whole.
+    File,
+    /// Programs.
+    Shell,
+    /// The content of many files.
+    Search,
+    /// The content of one file.
+    Edit,
+    /// Anything that an MCP server offers; such tools are added at run time.
+    Mcp,
+    /// The agent itself: its task list, its helpers, its final answer.
+    Agent,
+}
 
 /// The verb for a tool's action, as shown to a person.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use super::files::{FileAccess, Proposed, ReadAccess, preview_of, with_warnings};
 use super::place::{Outside, quoted};
 use super::search::{LARGEST, READ_AT_MOST, SearchFiles, parsed};
 use crate::agent::tool::{Arguments, Effect, Parameter, Tool, ToolError, ToolOutput, ToolSpec};
-use crate::model::Category;
+use crate::record::tool::Category;
 use crate::sys::numbers::counted;
 
 /// Maximum number of files changed by one call.

@@ -12,8 +12,7 @@ use super::place::{Found, ResolvedPath, quoted, unreadable};
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
-use crate::model::Category;
-use crate::record::tool::Verb;
+use crate::record::tool::{Category, Verb};
 use crate::sys::numbers::counted;
 use crate::sys::text::{cut, escaped};
 

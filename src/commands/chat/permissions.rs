@@ -16,11 +16,11 @@ use crate::agent::judge::{JudgedCommand, ScriptState, judge};
 use crate::agent::permissions::{Permission, Permissions, asks};
 use crate::agent::tool::{Effect, ParameterKind, ToolCall};
 use crate::agent::tools::place::{quoted, resolved};
-use crate::model::Category;
 use crate::project::home::AGENT_FOLDER;
 use crate::project::index::TrackedPaths;
 use crate::record::mode::{Mode, SharedMode};
 use crate::record::question::{Answer, Question, Verdict};
+use crate::record::tool::Category;
 use crate::sys::numbers::counted;
 use crate::sys::text::one_line;
 

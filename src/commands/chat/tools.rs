@@ -16,9 +16,8 @@ use crate::agent::tools::spawn::{SPAWN_AGENT, SpawnAgent, Work};
 use crate::agent::tools::todos::{UPDATE_TODOS, UpdateTodos};
 use crate::agent::tools::worded::Worded;
 use crate::agent::tools::write::WriteFile;
-use crate::model::Category;
 use crate::record::todos::Todo;
-use crate::record::tool::Verb;
+use crate::record::tool::{Category, Verb};
 
 static WRITE_FILE: ToolSpec = ToolSpec::new(
     "write_file",

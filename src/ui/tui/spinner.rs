@@ -8,7 +8,7 @@ use ratatui::style::Color;
 use ratatui::text::{Line, Span};
 
 use super::theme;
-use crate::model::Category;
+use crate::record::tool::Category;
 use crate::sys::counter::Counter;
 use crate::sys::numbers::{counted, elapsed};
 use crate::ui::blocks::one_line;
