@@ -163,7 +163,7 @@ pub enum Effect {
 impl Effect {
     /// Reports whether a call with this effect may be repeated without harm.
     pub fn may_be_repeated(self) -> bool {
-        !matches!(self, Self::Writes | Self::Runs | Self::Delegates)
+        matches!(self, Self::Reads | Self::Asks | Self::Notes | Self::Ends)
     }
 }
 
@@ -244,7 +244,8 @@ impl ToolSpec {
     /// Reports whether a call needs the user's approval, unless it was given for good. Reading the project needs
     /// approval; use of the agent's own notes does not.
     pub fn requires_approval(&self) -> bool {
-        matches!(self.effect, Effect::Reads | Effect::Writes | Effect::Runs)
+        use Effect::{Asks, Delegates, Ends, Notes};
+        !matches!(self.effect, Asks | Notes | Ends | Delegates)
     }
 
     /// Reports whether the tool has a parameter of this kind.
