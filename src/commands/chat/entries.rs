@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::tools::verb_of;
+use super::tools;
 use crate::agent::conversation::{Conversation, HistoryMessage};
 use crate::agent::protocol::FAILED;
 use crate::model::message::{ReplyPart, Role, Thought};
-use crate::record::tool::ToolEnd;
+use crate::record::tool::{ToolEnd, Verb};
 use crate::sys::excerpt::text::bounded;
 use crate::sys::numbers::counted;
 use crate::ui::present::ToolUse;
@@ -69,10 +69,11 @@ fn replied(said: &HistoryMessage) -> impl Iterator<Item = Entry> {
     let content = said.content.trim();
     let words = (!content.is_empty()).then(|| Entry::Agent(content.to_owned()));
     let calls = said.calls.iter().map(|call| {
+        let verb = tools::named(&call.name).map_or(Verb::Use, |tool| tool.verb);
         Entry::Tool(Box::new(ToolUse {
             // Applies unless a result follows.
             result: Some(ended(CUT_SHORT, true)),
-            ..ToolUse::new(&call.name, verb_of(&call.name), subject(&call.input))
+            ..ToolUse::new(&call.name, verb, subject(&call.input))
         }))
     });
     thoughts.chain(words).chain(calls)

@@ -84,10 +84,9 @@ pub fn names() -> [&'static str; 13] {
     SPECS.map(|spec| &*spec.name)
 }
 
-/// Returns the verb of the tool of this name.
-pub fn verb_of(name: &str) -> Verb {
-    let spec = SPECS.iter().find(|spec| spec.name == name);
-    spec.map_or(Verb::Use, |spec| spec.verb)
+/// Returns the description of the tool of this name.
+pub fn named(name: &str) -> Option<&'static ToolSpec> {
+    SPECS.into_iter().find(|spec| spec.name == name)
 }
 
 /// The project and the run in which the tools work.

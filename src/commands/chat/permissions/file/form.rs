@@ -5,6 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use crate::agent::judge::LOOKS;
+use crate::agent::tool::ToolSpec;
 use crate::commands::chat::tools;
 use crate::sys::home_file::first_version;
 use crate::sys::text::one_line;
@@ -20,9 +21,6 @@ const DEFAULTS: [(&str, PermissionAction); 5] = [
     ("edit_file", PermissionAction::Ask),
     ("execute_command", PermissionAction::Ask),
 ];
-
-/// Tools that are used without asking.
-const UNASKED: [&str; 2] = ["update_todos", "spawn_agent"];
 
 /// A permanent choice of the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,8 +78,9 @@ impl ToolRule {
     /// Returns `true` if it allows more than the defaults.
     fn allows_more(&self) -> bool {
         let tool = &*self.tool;
-        let is_free = DEFAULTS.contains(&(tool, self.action)) || UNASKED.contains(&tool);
-        self.action == PermissionAction::Always && !is_free
+        let is_default = DEFAULTS.contains(&(tool, self.action));
+        let is_asked = tools::named(tool).is_none_or(ToolSpec::requires_approval);
+        self.action == PermissionAction::Always && !is_default && is_asked
     }
 }
 
@@ -208,7 +207,7 @@ pub(crate) fn rule_words(prefix: &str) -> String {
 /// Reads the name of a tool. Unknown names are rejected, as a misspelt one would forbid nothing.
 fn known_tool<'de, D: Deserializer<'de>>(input: D) -> Result<String, D::Error> {
     let name = String::deserialize(input)?;
-    if tools::names().contains(&&*name) {
+    if tools::named(&name).is_some() {
         return Ok(name);
     }
     Err(D::Error::custom(format!(
