@@ -49,9 +49,11 @@ static ANTHROPIC: Vendor = Vendor {
     name: "Anthropic",
     telemetry_name: "anthropic",
     key_file: Some("anthropic-key.txt"),
+    key_by_default: true,
     key_variables: &["ANTHROPIC_API_KEY"],
     url_variable: "ANTHROPIC_BASE_URL",
     url: Some("https://api.anthropic.com"),
+    max_output_tokens: Some(MAX_OUTPUT_TOKENS),
     is_local: false,
     refuses_tiers: true,
     takes_temperature: false,
@@ -137,14 +139,6 @@ struct AnswerBlock<'a> {
 impl Wire for Anthropic {
     fn vendor(&self) -> &'static Vendor {
         &ANTHROPIC
-    }
-
-    fn entry(&self, new: ModelSpec) -> ModelSpec {
-        ModelSpec {
-            key_file: ANTHROPIC.key_file.map(str::to_owned),
-            max_output_tokens: Some(MAX_OUTPUT_TOKENS),
-            ..new
-        }
     }
 
     fn check_entry(&self, spec: &ModelSpec) -> Result<(), String> {

@@ -20,8 +20,6 @@ use crate::sys::text::without_mark;
 
 /// The API version used if none is set.
 const API_VERSION: &str = "2024-10-21";
-/// The default limit on an answer's tokens, from `spec/dev-agent.md`.
-const MAX_OUTPUT_TOKENS: u32 = 4000;
 /// The ending of a base URL of the newer form, for which only the request's body names the deployment.
 const NEWER_FORM: &str = "/openai/v1";
 
@@ -82,9 +80,12 @@ static AZURE: Vendor = Vendor {
     name: "Azure",
     telemetry_name: "azure.ai.openai",
     key_file: Some("azure-key.txt"),
+    key_by_default: true,
     key_variables: &["AZURE_OPENAI_API_KEY"],
     url_variable: "AZURE_OPENAI_BASE_URL",
     url: None,
+    // From `spec/dev-agent.md`.
+    max_output_tokens: Some(4000),
     is_local: false,
     refuses_tiers: true,
     takes_temperature: false,
@@ -98,14 +99,6 @@ static AZURE: Vendor = Vendor {
 impl Wire for Azure {
     fn vendor(&self) -> &'static Vendor {
         &AZURE
-    }
-
-    fn entry(&self, new: ModelSpec) -> ModelSpec {
-        ModelSpec {
-            key_file: AZURE.key_file.map(str::to_owned),
-            max_output_tokens: Some(MAX_OUTPUT_TOKENS),
-            ..new
-        }
     }
 
     fn check_entry(&self, spec: &ModelSpec) -> Result<(), String> {

@@ -183,14 +183,18 @@ pub struct Vendor {
     pub name: &'static str,
     /// The provider's name in OpenTelemetry's conventions.
     pub telemetry_name: &'static str,
-    /// The default key file in `agent-config`; `None` if the vendor needs no key.
+    /// The usual key file in `agent-config`; `None` if the vendor needs no key.
     pub key_file: Option<&'static str>,
+    /// True if an entry that names no key file has this one; otherwise, it sends no key.
+    pub key_by_default: bool,
     /// The environment variables from which the vendor's own tools read a key, in order of precedence.
     pub key_variables: &'static [&'static str],
     /// The environment variable that names another server.
     pub url_variable: &'static str,
     /// The base URL of the vendor's own server; `None` if users have servers of their own, where they name the models.
     pub url: Option<&'static str>,
+    /// The maximum number of tokens in an answer where an entry sets none; `None`: the server decides.
+    pub max_output_tokens: Option<u32>,
     /// True if the server usually runs on the user's machine, with the models that were pulled to it.
     pub is_local: bool,
     /// True if the vendor has no service tiers, and rejects requests that name one.

@@ -1,9 +1,9 @@
-//! Helpers for the tests of wire formats. Pure.
+//! Helpers for the tests of wire formats, and the test of the list of providers. Pure.
 
 use serde_json::Value;
 
 use super::message::Message;
-use super::{Delivery, Form, Listener, ModelTable, Request, StepId};
+use super::{Delivery, Form, Listener, ModelTable, Provider, Request, StepId};
 use crate::model::wire::Wire;
 
 /// The request that asks the built-in model `name` for a whole answer to `messages`.
@@ -29,3 +29,15 @@ pub(super) fn written(wire: &dyn Wire, name: &str, messages: &[Message<'static>]
 pub(super) struct Quiet;
 
 impl Listener for Quiet {}
+
+/// A provider that is missing in the list would be usable, but its keys would be neither redacted nor hidden.
+#[test]
+fn every_provider_is_listed_by_the_name_that_files_have_for_it() {
+    let unknown = serde_json::from_value::<Provider>("?".into()).unwrap_err();
+    let message = unknown.to_string();
+    let mut names: Vec<&str> = message.split('`').skip(3).step_by(2).collect();
+    let mut words = Provider::ALL.map(|provider| provider.vendor().word);
+    names.sort_unstable();
+    words.sort_unstable();
+    assert_eq!(names, words);
+}

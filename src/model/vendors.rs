@@ -79,7 +79,13 @@ impl Provider {
 
     /// Creates an entry for a model of which only the name is known.
     pub(super) fn spec(self, name: &str) -> ModelSpec {
-        self.wire().entry(ModelSpec::new(name, self))
+        let vendor = self.vendor();
+        let key_file = vendor.key_file.filter(|_| vendor.key_by_default);
+        ModelSpec {
+            key_file: key_file.map(str::to_owned),
+            max_output_tokens: vendor.max_output_tokens,
+            ..ModelSpec::new(name, self)
+        }
     }
 
     /// Reads the JSON of an answer with status 200.

@@ -61,11 +61,6 @@ pub(super) trait Wire: Sync {
     /// The vendor.
     fn vendor(&self) -> &'static Vendor;
 
-    /// Fills in the vendor's defaults in a new entry.
-    fn entry(&self, new: ModelSpec) -> ModelSpec {
-        new
-    }
-
     /// Checks the values of an entry's fields.
     ///
     /// # Errors
