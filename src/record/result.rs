@@ -303,8 +303,7 @@ pub struct RunRecord {
     /// The program's file; left out in older runs, and where there was no run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<Fingerprint>,
-    /// `commit`, `consistency`, `dev`, `plan`, `orchestrate` or `undo`; in the output of a command without a run, its
-    /// name.
+    /// `commit`, `consistency` or the name of the command.
     pub workflow: Cow<'static, str>,
     /// The exit status of the run.
     pub exit: ExitRecord,

@@ -42,7 +42,7 @@ pub fn page(
     let escaper = HtmlEscaper::new(redactor);
     let mut all = Sum::default();
     let mut days: BTreeMap<NaiveDate, Sum> = BTreeMap::new();
-    let asks = |run: &&PastRun| matches!(run.workflow(), "commit" | "consistency" | "dev");
+    let asks = |run: &&PastRun| run.workflow() != "undo";
     for run in runs.iter().filter(asks) {
         all.add(run);
         // A run without a date counts only toward the total.

@@ -410,16 +410,16 @@ fn a_page_about_very_many_runs_is_small() {
 
 #[test]
 fn an_overview_sums_up_what_was() {
-    let with = |name: &str, code: u8, repairs: usize| {
-        let mut record = record("x", "commit");
+    let with = |workflow: &str, code: u8, repairs: usize| {
+        let mut record = record("x", workflow);
         record.exit.code = code;
         record.steps.truncate(1 + repairs);
-        past_run(name, Some(record))
+        past_run(workflow, Some(record))
     };
     let runs = [
-        with("a", 0, 0),
-        with("b", 0, 1),
-        with("c", 1, 2),
+        with("commit", 0, 0),
+        with("plan", 0, 1),
+        with("chat", 1, 2),
         past_run(NAME, None),
         past_run("2026-11-21-20-15-04-undo", None),
     ];
