@@ -16,6 +16,26 @@
 //! | `reporting`, `summary`, `output_file` | the outcome, a run's summary, and user-specified output files |
 //!
 //! A command decides the order of the work and the meaning of each outcome; the modules below do the work itself.
+//!
+//! # Adding an agent
+//!
+//! An agent is a folder, with `dev` as the smallest example: `args` with the flags and the two help texts, and `command`
+//! with the profile, which combines parts of [`crate::agent`] and implements [`talk::Talker`]. `workspace` opens its
+//! session, `agent_run` is its run, and `screen` finds its user. The flags of [`cli::agent::AgentArgs`] refer to its own
+//! `prompt`, `resume` and `session`. Outside its folder, it is named three times:
+//!
+//! - in [`command`], as a variant, in `Command::agent` and in `Command::named_runs`;
+//! - in `dispatch`, with its function;
+//! - in [`crate::project::home`], if it has a home, as a static and in `ALL`. The keys there are then redacted, and hidden
+//!   from commands.
+//!
+//! The tests of `command_line` fail if one of these is missing, and `tests/docs.rs` until `docs/commands.md` has the
+//! command. `tests/architecture.rs` lists it in `SYSTEMS`.
+//!
+//! # Adding a slash command
+//!
+//! A row in [`talk::slash`], and in `COMMON` there if every agent has it. `Talk::obey` answers those of every agent, and
+//! the agent's own `Talker::obey` the others; a command that neither answers does nothing.
 
 mod add_model;
 mod agent_run;

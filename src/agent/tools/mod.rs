@@ -1,4 +1,20 @@
 //! The implementations of the tools, and the parts they share.
+//!
+//! # Adding a tool
+//!
+//! A tool is a file with a [`ToolSpec`](super::tool::ToolSpec) and an implementation of [`Tool`](super::tool::Tool); an
+//! agent has it once the [`Toolbox`](super::tool::Toolbox) in the agent's folder does. Two agents also list their tools
+//! beside the toolbox, for use without a project. Permissions go by the spec's [`Effect`](super::tool::Effect) and by the
+//! kinds of the parameters, never by the name: a path that is declared as text is not checked. Verb and category follow
+//! from the effect, unless the spec replaces them.
+//!
+//! # Adding a permission
+//!
+//! A rule is a [`Permissions`](super::permissions::Permissions) around others, as
+//! [`DenyPaths`](super::permissions::DenyPaths) is. The compiler asks for what a new effect means, except in
+//! [`AskFirst`](super::permissions::AskFirst), which asks about writes and commands alone. A danger of a single call is one
+//! of [`Tool::hazards`](super::tool::Tool::hazards), and one of a command a reason in [`judge`](super::judge): an agent
+//! that asks its user then asks about a call that is otherwise allowed for good.
 
 pub mod background;
 pub mod command;

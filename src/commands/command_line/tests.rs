@@ -3,6 +3,7 @@
 use super::*;
 use crate::commands::log::LogArgs;
 use crate::model::Provider;
+use crate::project::home;
 
 fn read(arguments: &[&str]) -> Result<Cli, CliMessage> {
     let words = std::iter::once("code-commit").chain(arguments.iter().copied());
@@ -86,6 +87,38 @@ fn help_and_documents_name_every_vendor() {
         assert!(
             include_str!("../../../docs/models.md").contains(&word),
             "{word}"
+        );
+    }
+}
+
+/// An agent missing in one of these would start, but without its sandbox flags, or with its keys in sight.
+#[test]
+fn an_agent_is_known_wherever_agents_are_told_apart() {
+    let mut whole = Cli::command();
+    whole.build();
+    let is_agent = |command: &&clap::Command| {
+        let mut flags = command.get_arguments();
+        flags.any(|flag| flag.get_id() == "prove")
+    };
+    let names: Vec<_> = whole
+        .get_subcommands()
+        .filter(is_agent)
+        .map(clap::Command::get_name)
+        .collect();
+    assert!(names.len() >= 3, "{names:?}");
+    for name in names {
+        let cli = read(&[name, "--replay", "run"]).unwrap();
+        let mut command = cli.command.unwrap();
+        assert!(command.agent().is_some(), "`Command::agent`: {name}");
+        assert_eq!(
+            command.named_runs(),
+            [Path::new("run")],
+            "`Command::named_runs`: {name}"
+        );
+        let mut homes = home::ALL.iter();
+        assert!(
+            homes.any(|home| home.command == name),
+            "`home::ALL`: {name}"
         );
     }
 }
