@@ -67,9 +67,7 @@ impl Permissions for DenyPaths<'_> {
         };
         Permission::Refused(match self.instead {
             Some(instead) => format!("{path}: {instead}"),
-            None => format!(
-                "{path} is of the settings and the sessions of this agent, which are not for it"
-            ),
+            None => format!("{path} is of the agents' settings and sessions, which are not for it"),
         })
     }
 }

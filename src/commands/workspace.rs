@@ -15,13 +15,14 @@ use crate::agent::permissions::{DenyPaths, Permissions};
 use crate::agent::session::{Session, SessionFile, SessionForm, SessionState, SessionStore};
 use crate::agent::tools::command::{RunCommand, Shell};
 use crate::agent::tools::files::ReadAccess;
+use crate::agent::tools::place::resolved;
 use crate::commands::cli::agent::AgentArgs;
 use crate::commands::cli::build::SandboxArgs;
 use crate::commands::error::CommandError;
 use crate::exec::process::{Processes, SpawnOptions};
 use crate::exec::subreaper;
-use crate::project::home::{AgentHome, System};
-use crate::project::{CONFIG, LOGS, conventions};
+use crate::project::home::{AgentHome, PERMISSIONS, SLASH_COMMANDS, System};
+use crate::project::{CONFIG, LOGS, conventions, home};
 use crate::record::event::Event;
 use crate::record::result::{AgentRecord, LimitsRecord};
 use crate::record::run_log::make_ignored_directory;
@@ -150,7 +151,7 @@ impl<'c, F: SessionForm> Workspace<'c, F> {
             stored,
             processes: RefCell::new(processes),
             audit_commands: Vec::new(),
-            closed: Vec::new(),
+            closed: closed_paths(context),
             recorded: None,
             flags: options.agent.clone(),
             uncontained,
@@ -398,11 +399,14 @@ pub fn home(context: &Context<'_>, agent: &AgentHome) -> Result<PathBuf, Error> 
     Ok(home.map_err(NotReady::of)?)
 }
 
-/// Returns the paths of these files in a system's home, and their targets if they are links.
-pub fn own_paths(home: &Path, names: &[&str]) -> Vec<PathBuf> {
-    let resolved = |path: PathBuf| path.canonicalize().unwrap_or(path);
-    let home = resolved(home.to_path_buf());
-    let own = names.iter().map(|name| home.join(name));
-    own.flat_map(|path| [path.clone(), resolved(path)])
-        .collect()
+/// Returns the paths that the agents' file tools may not access, with links resolved: the homes of all agents, and what
+/// decides in the project about agents.
+fn closed_paths(context: &Context<'_>) -> Vec<PathBuf> {
+    let root = context.project.root();
+    let homes = home::ALL.iter();
+    let homes = homes.flat_map(|home| home.hidden(context.environment));
+    let in_project = [PERMISSIONS, SLASH_COMMANDS].map(|path| root.join(path));
+    let paths = homes.chain(in_project).map(|path| resolved(&path));
+    // Of a home that contains the project, only the keys and sessions are closed.
+    paths.filter(|path| !root.starts_with(path)).collect()
 }

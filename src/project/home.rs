@@ -84,15 +84,14 @@ pub static FRUGAL: &AgentHome = &DEV;
 /// All homes.
 pub static ALL: [&AgentHome; 3] = [&DEV, &PLAN, &CHAT];
 
-/// Reads the key files that a command may use: the one in its own home and the shared one.
-pub fn key_files(environment: &Environment, command: &str) -> Vec<String> {
+/// Reads the key files in all homes.
+pub fn key_files(environment: &Environment) -> Vec<String> {
     let text = |home: &&AgentHome| {
         let directory = home.directory(environment, System::current()).ok()?;
         let path = directory.join(home.secrets[0]);
         Some(lossy(files::read(&path, Links::Followed, MIB).ok()?))
     };
-    let is_used = |home: &&&AgentHome| home.command == command || **home == SHARED;
-    ALL.iter().filter(is_used).filter_map(text).collect()
+    ALL.iter().filter_map(text).collect()
 }
 
 /// Returns everything that looks like a key in the text of such a file, which may be malformed.
@@ -103,6 +102,10 @@ pub fn keys_in(text: &str) -> impl Iterator<Item = &str> {
 
 /// Folder in a project with its users' settings for agents.
 pub const AGENT_FOLDER: &str = ".agent";
+/// File in a project with its users' permissions for agents.
+pub const PERMISSIONS: &str = ".agent/permissions.json";
+/// Folder in a project with its users' slash commands, which can run programs.
+pub const SLASH_COMMANDS: &str = ".agent/commands";
 /// Folder with the sessions in a home.
 pub const SESSIONS: &str = "sessions";
 /// Settings file in a home, which may contain a server's key.
@@ -276,7 +279,7 @@ mod tests {
             (Path::new("/nowhere/at/all"), &[]),
         ] {
             let environment = Environment::of(&[(CHAT.variable, home.to_str().unwrap())]);
-            let texts = key_files(&environment, "commit");
+            let texts = key_files(&environment);
             let keys: Vec<&str> = texts.iter().flat_map(|text| keys_in(text)).collect();
             assert_eq!(keys, expected);
         }

@@ -12,7 +12,7 @@ use regex::{Captures, Regex};
 
 use crate::commands::talk::slash::{self, Slash};
 use crate::project::conventions::read_file;
-use crate::project::home::AGENT_FOLDER;
+use crate::project::home::SLASH_COMMANDS;
 use crate::record::mode::Mode;
 use crate::sys::fences::Fence;
 use crate::sys::files::Links;
@@ -262,7 +262,7 @@ impl Expansion<'_> {
 /// warnings about unusable files.
 pub fn load(root: &Path, home: &Path) -> (Vec<CommandFile>, Vec<String>) {
     let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
-    let projects = Folder::load(&root.join(AGENT_FOLDER).join(FOLDER), Some(root));
+    let projects = Folder::load(&root.join(SLASH_COMMANDS), Some(root));
     let own = Folder::load(&home.join(FOLDER), None);
     let mut warnings = [projects.warnings, own.warnings].concat();
     let mut commands = [projects.commands, own.commands].concat();
@@ -385,7 +385,7 @@ fn is_part(name: &str) -> bool {
 pub fn file_for(name: &str) -> Option<String> {
     let parts: Vec<&str> = name.split(':').collect();
     let is_name = parts.iter().all(|part| is_part(part)) && parts.len() <= DEEPEST + 1;
-    let file = format!("{AGENT_FOLDER}/{FOLDER}/{}{ENDING}", parts.join("/"));
+    let file = format!("{SLASH_COMMANDS}/{}{ENDING}", parts.join("/"));
     (is_name && !is_known(name)).then_some(file)
 }
 

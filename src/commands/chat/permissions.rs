@@ -7,16 +7,14 @@ pub mod file;
 pub mod untrusted;
 
 use std::cell::RefCell;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use self::file::{Choice, FILE, PermissionAction, PermissionFile, rule_words};
 use super::briefing::Briefing;
-use super::commands::FOLDER;
 use crate::agent::judge::{JudgedCommand, ScriptState, judge};
 use crate::agent::permissions::{Permission, Permissions, asks};
 use crate::agent::tool::{Effect, ParameterKind, ToolCall};
 use crate::agent::tools::place::{quoted, resolved};
-use crate::project::home::AGENT_FOLDER;
 use crate::project::index::TrackedPaths;
 use crate::record::mode::{Mode, SharedMode};
 use crate::record::question::{Answer, Question, Verdict};
@@ -30,17 +28,6 @@ const IN_SENTENCE: usize = 200;
 /// Answer to every call in Planning.
 const PLANNING: &str = "this is Planning mode: nothing is executed, not even a tool that looks; describe in the plan \
                         what is to be done";
-
-/// Returns the paths that no file tool can access, with links resolved: the project's permissions, its slash commands,
-/// which can run shell commands, and the agent's home with its keys.
-pub fn closed_paths(root: &Path, home: &Path) -> Vec<PathBuf> {
-    let paths = [
-        root.join(FILE),
-        root.join(AGENT_FOLDER).join(FOLDER),
-        home.to_owned(),
-    ];
-    paths.map(|path| resolved(&path)).to_vec()
-}
 
 /// Permissions of the terminal agent.
 #[derive(Clone, Copy)]

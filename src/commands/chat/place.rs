@@ -15,7 +15,7 @@ use super::login::{self, ChatKey, home};
 use super::models::ChosenModel;
 use super::permissions::file::PermissionFile;
 use super::permissions::untrusted::Untrusted;
-use super::permissions::{ChatPermissions, NotPermitted, closed_paths};
+use super::permissions::{ChatPermissions, NotPermitted};
 use super::settings::ChatSettings;
 use super::{commands, models};
 use crate::agent::Compressed;
@@ -207,7 +207,6 @@ impl<'c> ChatPlace<'c> {
         let stored = stored(context, options, (&CHAT, &home), KEEPS_ALL)?;
         let key_file = home.join(accounts::FILE);
         let mut base = Workspace::of(context, options, stored, models, limits, &key_file)?;
-        base.closed = closed_paths(root, &home);
         let processes = base.processes.into_inner().with_grace(GRACE);
         base.processes = RefCell::new(processes.showing_credentials(options.choice.allow_secrets));
         let mut place = Self {

@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use super::settings::{FILE, Settings};
-use crate::agent::session::SESSIONS;
-use crate::commands::workspace::{AgentOptions, Workspace, check_project, home, own_paths, stored};
+use crate::commands::workspace::{AgentOptions, Workspace, check_project, home, stored};
 use crate::project::home::DEV;
 use crate::record::result::LimitsRecord;
 use crate::run::agent_models;
@@ -12,7 +11,6 @@ use crate::run::context::{Context, ModelChoice};
 use crate::run::not_ready::NotReady;
 use crate::run::selection::Models;
 use crate::sys::error::Error;
-use crate::ui::history;
 
 /// Opens a workspace for `dev`.
 ///
@@ -35,7 +33,6 @@ pub fn open<'c>(context: &'c Context<'c>, options: &AgentOptions) -> Result<Work
     let key_file = home.join(FILE);
     Ok(Workspace {
         audit_commands: settings.audit_commands,
-        closed: own_paths(&home, &[FILE, SESSIONS, history::FILE]),
         ..Workspace::of(context, options, stored, models, limits, &key_file)?
     })
 }

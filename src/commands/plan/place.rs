@@ -12,12 +12,12 @@ use super::file::PlanFileError;
 use super::instructions::Instructions;
 use super::session::{self, PlanSessionFile, PlanSessionStore, PlanStage, PlanState};
 use crate::agent::conversation::Conversation;
-use crate::agent::session::{SESSIONS, SessionForm as _, SessionState};
+use crate::agent::session::{SessionForm as _, SessionState};
 use crate::commands::answers::recorded;
 use crate::commands::error::CommandError;
 use crate::commands::stored_session::{SessionChoice, SessionLog, StoredSession, report_session};
 use crate::commands::talk::question::permission;
-use crate::commands::workspace::{AgentOptions, Workspace, own_paths};
+use crate::commands::workspace::{AgentOptions, Workspace};
 use crate::model::{ModelSpec, ModelTable, Provider, Purpose, TaskType};
 use crate::project::home::PLAN_MODELS;
 use crate::project::repository::DOT_GIT;
@@ -267,8 +267,7 @@ impl<'c> PlanPlace<'c> {
         let window = models.first.spec.prompt_window();
         let limits = LimitsRecord::new(window, TRIES, MOST_LOOPS, Some(LONGEST_COMMAND));
         let key_file = home.join(PLAN_MODELS);
-        let mut base = Workspace::of(context, options, stored, models, limits, &key_file)?;
-        base.closed = own_paths(home, &["config", SESSIONS]);
+        let base = Workspace::of(context, options, stored, models, limits, &key_file)?;
         warnings.extend(base.uncontained.clone());
         let document = base.stored.session.borrow().document(root);
         let mut place = Self {

@@ -27,7 +27,7 @@ use crate::sys::home_file::{self, HomeFileProblem};
 use crate::sys::{atomic_file, diff};
 
 /// The file, relative to the project's root.
-pub const FILE: &str = ".agent/permissions.json";
+pub const FILE: &str = crate::project::home::PERMISSIONS;
 /// Content that the user has rejected.
 pub const REFUSED: &str = ".agent/permissions.json.refused";
 /// Maximum size of the file, in bytes.

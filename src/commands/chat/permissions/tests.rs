@@ -1,7 +1,6 @@
 //! Tests of the decision on a call in each mode, by permissions and by its effect.
 
 use super::*;
-use crate::agent::permissions::{DenyPaths, Everything};
 use crate::agent::tool::{Arguments, Parameter, ToolSpec};
 use crate::sys::error::Problem as _;
 
@@ -231,32 +230,6 @@ fn calls_are_refused_and_noted_when_nobody_can_be_asked() {
             .contains("always asked about")
     );
     assert!(NotPermitted::default().hint().unwrap().contains(FILE));
-}
-
-#[test]
-fn the_settings_are_closed_to_file_tools_in_every_mode() {
-    let dir = tempfile::tempdir().unwrap();
-    let top = dir.path().canonicalize().unwrap();
-    let (root, home) = (top.join("root"), top.join("home"));
-    std::fs::create_dir_all(&root).unwrap();
-    let closed = DenyPaths {
-        permissions: &Everything,
-        root: &root,
-        paths: &closed_paths(&root, &home),
-        instead: None,
-    };
-    for (path, is_closed) in [
-        (".agent/permissions.json", true),
-        (".agent/commands/x.md", true),
-        ("../home/auth.json", true),
-        (".agent/context.md", false),
-        ("src/main.rs", false),
-    ] {
-        for tool in ["read_file", "write_file", "delete_file"] {
-            let decided = closed.decide(&call(tool, path));
-            assert_eq!(decided != Permission::Allowed, is_closed, "{tool} {path}");
-        }
-    }
 }
 
 #[test]
