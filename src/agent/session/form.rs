@@ -81,6 +81,12 @@ impl SessionSummary {
         outline.map_or("damaged", |outline| F::state_name(outline.state))
     }
 
+    /// Reports whether the session belongs to `directory`, in the form used in files; a damaged one belongs to none.
+    pub fn is_in(&self, directory: &str) -> bool {
+        let outline = self.outline.as_ref();
+        outline.is_ok_and(|outline| outline.directory == directory)
+    }
+
     /// Reports whether the session has a request.
     pub fn is_begun(&self) -> bool {
         let outline = self.outline.as_ref();

@@ -16,4 +16,4 @@ pub use self::file::SessionFile;
 pub use self::form::{Outline, SessionForm, SessionSummary};
 pub use self::redacted::redacted_conversation;
 pub use self::state::{Compression, SessionState};
-pub use self::store::{LARGEST, SESSIONS, Session, SessionStore};
+pub use self::store::{LARGEST, Session, SessionStore};

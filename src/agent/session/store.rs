@@ -17,15 +17,13 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::{Outline, SessionError, SessionForm, SessionSummary};
-use crate::project::home::AgentHome;
+use crate::project::home::{AgentHome, SESSIONS};
 use crate::secret::Redactor;
 use crate::sys::atomic_file;
 use crate::sys::file_lock::{self, FileLock, LockProblem};
 use crate::sys::files::{self, IfThere as _, Links, MIB};
 use crate::sys::home_file::parse_json;
 
-/// The folder with the sessions, in an agent's home.
-pub const SESSIONS: &str = crate::project::home::SESSIONS;
 /// Maximum size of a session file in bytes, which no session reaches.
 pub const LARGEST: u64 = 1024 * MIB;
 
@@ -210,12 +208,21 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
         {
             return Ok(last);
         }
-        // A damaged session may have been removed by hand.
-        let here = self.list_in(directory)?;
-        here.iter()
-            .find(|session| session.is_begun() || !F::IS_FOLDER)
-            .or(here.first())
-            .map(|last| last.id.clone())
+        let all = self.list()?;
+        let here = || all.iter().filter(|session| session.is_in(&written));
+        let begun = here().find(|session| session.is_begun() || !F::IS_FOLDER);
+        let last = begun.or(here().next());
+        let is_damaged = |session: &&SessionSummary| {
+            F::IS_FOLDER && session.outline.is_err() && !is_missing(&self.file(&session.id))
+        };
+        let mut newer = all
+            .iter()
+            .take_while(|session| last.is_none_or(|last| session.id != last.id));
+        // Without a map, a damaged session may be the one that was used last.
+        if let Some(damaged) = newer.find(is_damaged) {
+            self.load(&damaged.id)?;
+        }
+        last.map(|last| last.id.clone())
             .ok_or(SessionError::NoneIn {
                 directory: written,
                 home: self.home,
@@ -281,8 +288,7 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
     pub fn list_in(&self, directory: &Path) -> Result<Vec<SessionSummary>, SessionError> {
         let directory = self.written(directory);
         let mut found = self.list()?;
-        let is_here = |outline: &Outline| outline.directory == directory;
-        found.retain(|summary| summary.outline.as_ref().is_ok_and(is_here));
+        found.retain(|summary| summary.is_in(&directory));
         Ok(found)
     }
 
