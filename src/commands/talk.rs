@@ -271,6 +271,7 @@ impl<'t> Talk<'t> {
         self.remember_changes(agent);
         if agent.has_more_to_do()? {
             let done = agent.attend(self, None);
+            let done = self.attended(done);
             self.end(agent, done)?;
         } else {
             self.show_status(agent);
@@ -301,13 +302,15 @@ impl<'t> Talk<'t> {
         let text = line.text.clone();
         match slash::read(&text, T::COMMANDS, &agent.hints()) {
             SlashLine::Request => {
-                let outcome = agent.attend(self, Some(line))?;
+                let done = agent.attend(self, Some(line));
+                let outcome = self.attended(done)?;
                 return Ok((!agent.is_over()).then_some(outcome));
             }
             SlashLine::Refused(problem) => self.context.notice(problem),
             SlashLine::Own(name, argument) => {
-                if agent.obey_own(self, name, argument)? {
-                    self.unfinished.take();
+                let done = agent.obey_own(self, name, argument);
+                if !matches!(done, Ok(false)) {
+                    self.attended(done)?;
                 }
             }
             SlashLine::Command(Slash::Exit, _) => self.has_left = true,
@@ -336,6 +339,19 @@ impl<'t> Talk<'t> {
         }
     }
 
+    /// Notes whether a request has failed in a way that the exit code reports.
+    fn attended<T>(&self, done: Result<T, Failure>) -> Result<T, Failure> {
+        let is_person = self.user.borrow().is_person();
+        let failure = done.as_ref().err();
+        let failure = failure.filter(|it| !is_person || AgentError::has_left(&it.error));
+        self.unfinished.replace(failure.map(|failure| {
+            let unfinished = MietteDiagnostic::new(UNFINISHED).with_help(IS_ABOVE);
+            let code = failure.error.code().map(|code| code.to_string());
+            unfinished.with_code(code.unwrap_or_default())
+        }));
+        done
+    }
+
     /// Reports how a request, or a command that failed, ended.
     fn end<T: Talker>(&mut self, agent: &T, done: Result<Outcome, Failure>) -> Result<(), Failure> {
         let is_models = |failure: &Failure| failure.error.exit() == Exit::ModelFailed;
@@ -346,13 +362,6 @@ impl<'t> Talk<'t> {
         };
         let has_left = |failure: &Failure| AgentError::has_left(&failure.error);
         self.has_left = done.as_ref().is_err_and(has_left);
-        let is_reported = self.has_left || !self.user.borrow().is_person();
-        let failure = done.as_ref().err().filter(|_| is_reported);
-        self.unfinished.replace(failure.map(|failure| {
-            let unfinished = MietteDiagnostic::new(UNFINISHED).with_help(IS_ABOVE);
-            let code = failure.error.code().map(|code| code.to_string());
-            unfinished.with_code(code.unwrap_or_default())
-        }));
         if agent.ended(self, done)? {
             self.stopped = Some(self.context.clock.elapsed());
             // Input typed ahead was not meant to run after an interruption.

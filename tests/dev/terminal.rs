@@ -281,7 +281,7 @@ fn a_slash_command_at_a_question_is_not_an_answer_and_an_exit_leaves() {
     let (agent, server) = AgentProject::scripted(&[ask(), ask()]);
     let typed = "go\n/help\n/undo\n/nope\nblue\n/exit\nnever read\n";
     let run = agent.typed(&[], typed).exits(1).says(&[
-        "answer the question; Esc, or by lines an empty one or Ctrl-D, is no answer",
+        "answer the question; Esc or Ctrl-D, or by lines an empty one, is no answer",
         "`/undo` works between requests: answer the question, or leave by `/exit`",
         "there is no command `/nope` here, only `/exit`, `/help`",
         "ended by `/exit`",

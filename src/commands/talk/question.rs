@@ -16,7 +16,7 @@ pub type Help<'h> = (&'h str, &'h [Slash]);
 
 /// The help at a question of work in progress.
 pub const AT_WORK: Help<'_> = (
-    "answer the question; Esc, or by lines an empty one or Ctrl-D, is no answer; Ctrl-C stops the work",
+    "answer the question; Esc or Ctrl-D, or by lines an empty one, is no answer; Ctrl-C stops the work",
     &[Slash::Exit, Slash::Help],
 );
 

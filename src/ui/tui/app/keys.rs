@@ -8,6 +8,7 @@ use super::{ARMED, App, EngineState, HELD, STOPPING, ScreenEffect};
 use crate::model::message::Image;
 use crate::ui::tui::FromScreen;
 use crate::ui::tui::composer::ComposerAction;
+use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::keys::{is_cancel, is_letter};
 
 /// The number of lines scrolled per notch of the wheel.
@@ -201,6 +202,12 @@ impl App {
             },
             ComposerAction::FetchImage => return vec![ScreenEffect::FetchImage],
             ComposerAction::Leave => {
+                // By lines, too, it is no answer to a question.
+                if let Some(Dialog::Line(_)) = self.dialog {
+                    self.dialog = None;
+                    self.composer.end_line();
+                    return vec![ScreenEffect::Send(FromScreen::Typed(None))];
+                }
                 let stop = (self.engine != EngineState::Idle).then_some(ScreenEffect::Stop);
                 let leave = ScreenEffect::Send(FromScreen::Leave);
                 return std::iter::once(leave).chain(stop).collect();

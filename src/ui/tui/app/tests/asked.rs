@@ -213,9 +213,12 @@ fn requested_line_is_typed_in_the_input_and_the_draft_restored() {
     );
     app.paste("w\u{1b}[2Jork");
     assert!(shown(&mut app, 60, 12).contains("> w␛[2Jork"));
-    let none = ScreenEffect::Send(FromScreen::Typed(None));
-    assert_eq!(press(&mut app, KeyCode::Esc, 0), [none]);
+    let none = [ScreenEffect::Send(FromScreen::Typed(None))];
+    assert_eq!(press(&mut app, KeyCode::Esc, 0), none);
     assert!(app.composer.is_empty());
+    let (prompt, is_secret) = ("Name".to_owned(), false);
+    app.handle(ToScreen::Type { prompt, is_secret }, at(0));
+    assert_eq!(control(&mut app, 'd'), none);
 }
 
 #[test]
