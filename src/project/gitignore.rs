@@ -9,9 +9,9 @@ mod tests;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::{io, iter};
 
 use bstr::ByteSlice as _;
 use gix_glob::Pattern;
@@ -94,8 +94,25 @@ pub struct IgnoreRules {
     case: Case,
     /// Rules of `info/exclude`, which every `.gitignore` overrides.
     exclude: IgnoreFile,
-    /// The `.gitignore` of each directory examined so far, by the directory's path relative to `top`.
-    levels: RefCell<HashMap<Vec<u8>, Rc<IgnoreFile>>>,
+    /// The directories examined so far, by their paths relative to `top`.
+    directories: RefCell<HashMap<Vec<u8>, Directory>>,
+}
+
+/// What the rules say of a directory.
+#[derive(Debug, Clone, Default)]
+struct Directory {
+    is_ignored: bool,
+    /// The rules of the innermost `.gitignore` in it or above it, if there are any.
+    rules: Option<Rc<Level>>,
+}
+
+/// A `.gitignore` with rules.
+#[derive(Debug)]
+struct Level {
+    file: IgnoreFile,
+    /// Length of its directory's path, with a slash at the end.
+    start: usize,
+    above: Option<Rc<Level>>,
 }
 
 impl IgnoreRules {
@@ -118,7 +135,7 @@ impl IgnoreRules {
             prefix: Repository::prefix(top, root),
             case,
             exclude: IgnoreFile::parse(&exclude),
-            levels: RefCell::default(),
+            directories: RefCell::default(),
         })
     }
 
@@ -129,44 +146,60 @@ impl IgnoreRules {
     /// Fails if an ignore file on the way exists but cannot be read.
     pub fn is_ignored(&self, path: &str, is_dir: bool) -> Result<bool, PathError> {
         let path = [&self.prefix, path.as_bytes()].concat();
-        let ends = path
-            .find_iter(b"/")
-            .map(|slash| (slash, true))
-            .chain([(path.len(), is_dir)]);
-        for (end, is_dir) in ends {
-            if self.is_excluded(&path[..end], is_dir)? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+        let directory = self.directory(parent(&path))?;
+        Ok(directory.is_ignored || self.is_excluded(&path, is_dir, directory.rules.as_deref()))
     }
 
     /// Returns whether a rule excludes exactly this path. The innermost file with a matching rule decides.
-    fn is_excluded(&self, path: &[u8], is_dir: bool) -> Result<bool, PathError> {
-        let mut level = path;
-        while let Some(slash) = level.rfind_byte(b'/') {
-            level = &path[..slash];
-            let rules = self.level(level)?;
-            if let Some(ignored) = rules.verdict(&path[slash + 1..], is_dir, self.case) {
-                return Ok(ignored);
-            }
-        }
-        let at_top = self.level(b"")?.verdict(path, is_dir, self.case);
-        Ok(at_top
-            .or_else(|| self.exclude.verdict(path, is_dir, self.case))
-            .unwrap_or(false))
+    fn is_excluded(&self, path: &[u8], is_dir: bool, rules: Option<&Level>) -> bool {
+        let levels = iter::successors(rules, |level| level.above.as_deref());
+        let mut verdicts = levels
+            .map(|level| (&level.file, level.start))
+            .chain([(&self.exclude, 0)])
+            .filter_map(|(file, start)| file.verdict(&path[start..], is_dir, self.case));
+        verdicts.next().unwrap_or(false)
     }
 
-    fn level(&self, dir: &[u8]) -> Result<Rc<IgnoreFile>, PathError> {
-        if let Some(known) = self.levels.borrow().get(dir) {
-            return Ok(Rc::clone(known));
+    /// Examines a directory, beginning at the nearest one above it that is known.
+    fn directory(&self, path: &[u8]) -> Result<Directory, PathError> {
+        let mut directories = self.directories.borrow_mut();
+        let above = iter::successors(Some(path), |path| (!path.is_empty()).then(|| parent(path)));
+        let unknown: Vec<_> = above
+            .take_while(|path| !directories.contains_key(*path))
+            .collect();
+        for &path in unknown.iter().rev() {
+            let above = match path {
+                b"" => Directory::default(),
+                path => directories.get(parent(path)).cloned().unwrap_or_default(),
+            };
+            let is_ignored = above.is_ignored
+                || !path.is_empty() && self.is_excluded(path, true, above.rules.as_deref());
+            let rules = if is_ignored {
+                None
+            } else {
+                self.rules(path, above.rules)?
+            };
+            directories.insert(path.to_vec(), Directory { is_ignored, rules });
         }
-        let file = self.top.join(dir.to_path_lossy()).join(GITIGNORE);
-        // Git does not follow a link here.
-        let rules = Rc::new(IgnoreFile::parse(&read_git(&file, Links::Refused)?));
-        let mut levels = self.levels.borrow_mut();
-        Ok(Rc::clone(levels.entry(dir.to_vec()).or_insert(rules)))
+        Ok(directories.get(path).cloned().unwrap_or_default())
     }
+
+    /// Reads the `.gitignore` of a directory.
+    fn rules(&self, path: &[u8], above: Option<Rc<Level>>) -> Result<Option<Rc<Level>>, PathError> {
+        let start = path.len() + usize::from(!path.is_empty());
+        let path = self.top.join(path.to_path_lossy());
+        // Git does not follow a link here.
+        let file = IgnoreFile::parse(&read_git(&path.join(GITIGNORE), Links::Refused)?);
+        if file.0.is_empty() {
+            return Ok(above);
+        }
+        Ok(Some(Rc::new(Level { file, start, above })))
+    }
+}
+
+/// Returns the path of the directory that contains `path`; empty if that is the top.
+fn parent(path: &[u8]) -> &[u8] {
+    &path[..path.rfind_byte(b'/').unwrap_or(0)]
 }
 
 /// Reads one of git's files; empty if it is missing or not a regular file.
