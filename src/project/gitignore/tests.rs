@@ -189,3 +189,19 @@ proptest! {
         prop_assert_eq!(ignored_by_us(dir.path(), &paths), ignored_by_git(dir.path(), &paths), "{:?} {:?} {:?}", root, nested, exclude);
     }
 }
+
+#[test]
+fn a_directory_is_examined_once_however_deep_it_is() {
+    let dir = work_tree(&[(".gitignore", "*.o\n"), ("d/.gitignore", "!x.o\n/no\n")]);
+    let rules = IgnoreRules::load(dir.path()).unwrap();
+    let deep = "d/".repeat(1_500);
+    // Took hours when each directory above was examined for each one.
+    for end in (1..deep.len()).step_by(2) {
+        assert!(!rules.is_ignored(&deep[..end], true).unwrap());
+    }
+    assert!(!rules.is_ignored(&format!("{deep}x.o"), false).unwrap());
+    assert!(rules.is_ignored(&format!("{deep}y.o"), false).unwrap());
+    assert!(rules.is_ignored("d/no/x.o", false).unwrap());
+    // The top, and each of the others.
+    assert_eq!(rules.directories.borrow().len(), 1_502);
+}
