@@ -78,16 +78,12 @@ pub fn choice(context: &Context<'_>, cli: &Cli) -> Result<ModelChoice, Error> {
 /// Fails if no applied reply passes the build, whatever the cause.
 pub fn commit(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<Outcome, Failure> {
     let root = context.project.root();
+    // Attempts are stopped without a signal.
     let stop = context.interrupt.child();
     let context = &Context {
         interrupt: &stop.map_err(PathError::of("listen for signals in", root))?,
         ..context.clone()
     };
-    stoppable(context, cli, choice)
-}
-
-/// Runs a commit that can be interrupted separately.
-fn stoppable(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<Outcome, Failure> {
     let (mut ready, baseline, mut resumed) = prepare(context, cli, choice)?;
     let are_several = !ready.others.is_empty();
     let searches = cli.replies.strategy == Strategy::Search || are_several;
@@ -111,21 +107,19 @@ fn stoppable(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<O
     let mut tree = RunTree::new(context, &run).with_shown(ready.shown.clone());
     tree.shown.adopt(&resumed.own);
     tree.resumed = mem::take(&mut resumed.before);
-    let replacements = Replacements::default();
     let mut work = Work {
         run,
         tree,
-        replacements,
+        replacements: Replacements::default(),
     };
     let proof = Proof::new(context, cli.build.options(), cli.build.baseline);
     let reverts = cli.on_failure() == OnFailure::Revert;
     let mut result = proof.and_then(|proof| {
         let mut commit = Commit {
-            cli,
             asking: Asking {
                 context,
-                replies: &cli.replies,
-                allowances: cli.losses.into(),
+                cli,
+                query: ready.inputs.query.clone(),
                 resumed,
                 code,
             },
@@ -150,7 +144,11 @@ fn stoppable(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<O
         result
     });
     work.run.record.edits = edits_of(&work);
-    let (mut run, mut tree, replacements) = (work.run, work.tree, work.replacements);
+    let Work {
+        mut run,
+        mut tree,
+        replacements,
+    } = work;
     match &result {
         Err(error) if is_moved(error) && !tree.is_apart() => {}
         Err(error) if reverts || error.exit() == Exit::LocalIo => {
@@ -302,7 +300,6 @@ fn prepare_again<'c>(
 }
 
 struct Commit<'c> {
-    cli: &'c Cli,
     asking: Asking<'c>,
     proof: Proof<'c>,
     /// The number of the repair in progress, or 0.
@@ -324,10 +321,8 @@ impl Commit<'_> {
         // The last build, if it failed.
         let mut failed: Option<FailedBuild> = None;
         if let Some(search) = self.search.as_mut().filter(|_| self.are_several) {
-            let attempts = Attempts {
-                context: self.asking.context,
-                cli: self.cli,
-            };
+            let Asking { context, cli, .. } = self.asking;
+            let attempts = Attempts { context, cli };
             let Some(output) = attempts.make(work, ready, search)? else {
                 return Ok(work.replacements.summary(0));
             };
@@ -338,9 +333,7 @@ impl Commit<'_> {
         // A description of earlier attempts, once a search starts over.
         let mut tried = String::new();
         loop {
-            let model = ready.models.model(&step);
-            let (order, format) = (model.spec.prompt_order, model.reply_format(&step));
-            let prompt = || match &failed {
+            let prompt = |order, format| match &failed {
                 None => Prompt::initial(inputs, order, format).with("tried before", &tried),
                 Some(failed) => {
                     let files = failed.present.iter().map(PresentFile::for_query);
@@ -348,14 +341,10 @@ impl Commit<'_> {
                         .with("places named by the build", &failed.places)
                 }
             };
-            // A repair without edits is an attempt like any other.
-            let needs_edits = self.asking.replies.require_edits && self.repairs == 0;
             let (run, tree) = (&mut work.run, &mut work.tree);
             let sent = |path: &str| tree.shown.sent(path, &inputs.rollup);
-            let asked = (inputs.query.as_str(), format, prompt);
-            let edits =
-                self.asking
-                    .ask(run, &ready.models, &mut step, asked, &sent, needs_edits)?;
+            let asking = &mut self.asking;
+            let edits = asking.ask(run, &ready.models, &mut step, prompt, &sent)?;
             let log = if let Some(applied) = self.asking.resumed.applied(&step) {
                 run.note(|step| step.is_on_disk = true);
                 // A killed run is resumed from its record of the previous ones.
@@ -417,7 +406,7 @@ impl Commit<'_> {
             return Ok((step, None));
         };
         let format = models.model(&step).reply_format(&step);
-        let search = (!self.cli.allow_secrets).then_some(self.asking.context.redactor);
+        let search = (!self.asking.cli.allow_secrets).then_some(self.asking.context.redactor);
         let files = replacements.current(tree, search);
         // Whole files are repeated as they are, so their states before the run need not be read.
         let is_read = self.asking.code.is_some() || format == ReplyFormat::Edits;

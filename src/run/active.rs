@@ -95,11 +95,11 @@ impl<'c> Run<'c> {
         (self.log.clone(), self.purse.clone())
     }
 
-    /// Adds the steps and warnings of a part, which has reported them.
-    pub fn join(&mut self, part: RunRecord) {
-        self.record.steps.extend(part.steps);
+    /// Takes over the steps and warnings of a part, which has reported them.
+    pub fn join(&mut self, part: &mut RunRecord) {
+        self.record.steps.append(&mut part.steps);
         let known = &mut self.record.warnings;
-        for warning in part.warnings {
+        for warning in part.warnings.drain(..) {
             if !known.contains(&warning) {
                 known.push(warning);
             }

@@ -2,14 +2,13 @@
 
 use std::mem;
 
-use crate::commands::cli::replies::ReplyArgs;
+use crate::commands::command_line::Cli;
 use crate::commands::error::CommandError;
 use crate::edit::{
-    self, Allowances, LossGuard, ParsedReply, PathPolicy, Rejection, Sent, VerifiedEdits,
-    VerifyError,
+    self, LossGuard, ParsedReply, PathPolicy, Rejection, Sent, VerifiedEdits, VerifyError,
 };
 use crate::model::estimate::{OverBudget, room};
-use crate::model::prompt::Prompt;
+use crate::model::prompt::{Prompt, PromptOrder};
 use crate::model::{Purpose, Reply, ReplyFormat, StepId};
 use crate::record::event::Event;
 use crate::record::run_files::SHOWN;
@@ -25,8 +24,9 @@ use crate::sys::error::Error;
 /// Asks for edits, and verifies them.
 pub struct Asking<'c> {
     pub context: &'c Context<'c>,
-    pub replies: &'c ReplyArgs,
-    pub allowances: Allowances,
+    pub cli: &'c Cli,
+    /// The user's request.
+    pub query: String,
     pub resumed: ResumedTree,
     /// The code base, if only a part of it is sent.
     pub code: Option<CodeContext>,
@@ -39,22 +39,25 @@ impl Asking<'_> {
         code.map_or(Ok(()), |code| Ok(run.log.json(SHOWN, &code.first)?))
     }
 
-    /// Asks for edits. If the reply is rejected, asks again up to the configured limit, with the same query and
-    /// the reasons for the rejection; files that the model asks for are added to the query. `step` is then the last
-    /// query sent.
+    /// Asks for edits by the prompt for the model's order and reply format. If the reply is rejected, asks again up to
+    /// the configured limit, with the same query and the reasons for the rejection; files that the model asks for are
+    /// added to the query. `step` is then the last query sent.
     pub fn ask<'p>(
         &mut self,
         run: &mut Run<'_>,
         models: &Models<'_>,
         step: &mut StepId,
-        (query, format, prompt): (&str, ReplyFormat, impl Fn() -> Prompt<'p>),
+        prompt: impl Fn(PromptOrder, ReplyFormat) -> Prompt<'p>,
         sent: &dyn Fn(&str) -> Sent,
-        needs_edits: bool,
     ) -> Result<VerifiedEdits, Error> {
-        let allowed = self.replies.reask.max(models.reasks);
+        let model = models.model(step);
+        let (order, format) = (model.spec.prompt_order, model.reply_format(step));
+        // A repair without edits is an attempt like any other.
+        let needs_edits = self.cli.replies.require_edits && step.purpose != Purpose::REPAIR;
+        let allowed = self.cli.replies.reask.max(models.reasks);
         let mut rejected: Option<Error> = None;
         loop {
-            let mut prompt = prompt();
+            let mut prompt = prompt(order, format);
             if let Some(code) = &self.code {
                 prompt = prompt.with("needed files", code.needed());
             }
@@ -75,7 +78,7 @@ impl Asking<'_> {
                 if is_applied && format == ReplyFormat::Edits {
                     return (parsed.prose, Ok(Some(VerifiedEdits::default())));
                 }
-                let guard = self.guard(step, query, reply);
+                let guard = self.guard(step, reply);
                 self.verify(parsed, guard, is_recorded, room.unwrap_or_default())
             };
             let asked = run.ask(models, step, prompt, examine);
@@ -122,7 +125,7 @@ impl Asking<'_> {
 
     /// Returns the limits on what a reply may delete; a recorded reply whose edits are already on disk has
     /// passed them.
-    fn guard(&self, step: &StepId, query: &str, reply: &Reply) -> LossGuard {
+    fn guard(&self, step: &StepId, reply: &Reply) -> LossGuard {
         if self.resumed.applied(step).is_some() {
             return LossGuard::off();
         }
@@ -130,8 +133,8 @@ impl Asking<'_> {
         // The secret may be one that is not known any more.
         marks.extend(reply.is_redacted.then(|| MARK.to_owned()));
         LossGuard {
-            allowances: self.allowances,
-            query: query.to_owned(),
+            allowances: self.cli.losses.into(),
+            query: self.query.clone(),
             marks,
             ..LossGuard::default()
         }

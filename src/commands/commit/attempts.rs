@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use std::{iter, mem, slice, thread};
+use std::{iter, slice, thread};
 
 use super::asking::Asking;
 use super::replacements::Work;
@@ -16,7 +16,7 @@ use crate::commands::cli::gate::GateMode;
 use crate::commands::command_line::Cli;
 use crate::commands::error::CommandError;
 use crate::commands::log;
-use crate::edit::{EditKind, Sent, VerifiedEdits};
+use crate::edit::{EditKind, VerifiedEdits};
 use crate::exec::build_script::BuildStatus;
 use crate::model::prompt::{Inputs, Prompt};
 use crate::model::{Purpose, StepId};
@@ -275,9 +275,7 @@ impl Attempts<'_> {
         let _ = self.context.interrupt.take();
         made.sort_by_key(|made| made.nth);
         for made in &mut made {
-            let version = made.run.model_version.clone();
-            run.join(mem::take(&mut made.run));
-            made.run.model_version = version;
+            run.join(&mut made.run);
         }
         Ok(made)
     }
@@ -414,20 +412,16 @@ impl Maker<'_> {
         models: &Models<'_>,
         step: &mut StepId,
     ) -> Result<VerifiedEdits, Error> {
-        let replies = &self.cli.replies;
         let mut asking = Asking {
             context,
-            replies,
-            allowances: self.cli.losses.into(),
+            cli: self.cli,
+            query: self.inputs.query.clone(),
             resumed: ResumedTree::default(),
             code: None,
         };
-        let model = models.model(step);
-        let (order, format) = (model.spec.prompt_order, model.reply_format(step));
-        let prompt = || Prompt::initial(self.inputs, order, format);
-        let sent = |path: &str| -> Sent { self.shown.sent(path, &self.inputs.rollup) };
-        let asked = (self.inputs.query.as_str(), format, prompt);
-        let edits = asking.ask(run, models, step, asked, &sent, replies.require_edits)?;
+        let prompt = |order, format| Prompt::initial(self.inputs, order, format);
+        let sent = |path: &str| self.shown.sent(path, &self.inputs.rollup);
+        let edits = asking.ask(run, models, step, prompt, &sent)?;
         run.warn_all(edits.warnings());
         Ok(edits)
     }
