@@ -19,7 +19,8 @@ struct Money {
 #[derive(Debug)]
 pub struct Reserved {
     purse: Purse,
-    most: Usd,
+    /// The maximum cost.
+    pub most: Usd,
 }
 
 impl Purse {
@@ -38,8 +39,8 @@ impl Purse {
         money.spent = money.spent + cost;
     }
 
-    /// Reserves the maximum cost of a call, which `afford` returns for the money that is left, along with the call's
-    /// limits. While too little is left, waits for other calls, which may cost less than their maximum.
+    /// Reserves the maximum cost of a call, which `afford` returns for the money that is left, along with the limit on
+    /// its answer. While too little is left, waits for other calls, which may cost less than their maximum.
     ///
     /// # Errors
     /// The cost so far, if too little is left and no other call is pending.

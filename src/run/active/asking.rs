@@ -274,21 +274,16 @@ impl Run<'_> {
         self.reserved = None;
         let afford = |left| {
             let answer = estimate::affordable_answer(size, spec, price, left)?;
-            let cost = estimate::at_most(size, spec, price, answer);
-            let allowed = Allowed {
-                answer,
-                cost: Some(cost),
-            };
-            Some((allowed, cost))
+            Some((answer, estimate::at_most(size, spec, price, answer)))
         };
         let reserved = self.purse.reserve(limit, afford);
-        let (allowed, reserved) = reserved.map_err(|spent| OverBudget::TooLittle {
+        let (answer, reserved) = reserved.map_err(|spent| OverBudget::TooLittle {
             spent,
             limit,
             prompt_tokens: size.tokens,
         })?;
-        self.reserved = Some(reserved);
-        Ok(allowed)
+        let cost = Some(self.reserved.insert(reserved).most);
+        Ok(Allowed { answer, cost })
     }
 
     /// Records the tier, the model and the usage of a call, and returns its cost.
