@@ -53,8 +53,6 @@ pub struct HttpModel<'a> {
     /// The features that requests use; those that the server rejects are dropped.
     manner: Cell<Manner>,
     timeout: Duration,
-    /// The time at which all calls end, if set.
-    deadline: Option<Duration>,
     /// The pace that it shares with other processes.
     pace: Option<Pace>,
     /// The size of the last request's body, in bytes.
@@ -103,7 +101,6 @@ impl<'a> HttpModel<'a> {
             spec,
             manner: Cell::new(delivery.into()),
             timeout,
-            deadline: None,
             pace: None,
             sent: Cell::default(),
             clock,
@@ -389,11 +386,11 @@ impl Model for HttpModel<'_> {
     /// Tries until there is an answer, the failure is final, or the time is up.
     fn ask(&self, request: &Request<'_>, listener: &dyn Listener) -> Result<Answer, ModelError> {
         // A pause before the first try is not a part of the call's time.
-        let until = self.deadline.unwrap_or(Duration::MAX);
+        let until = request.deadline.unwrap_or(Duration::MAX);
         let most = until.saturating_sub(self.clock.elapsed());
         self.keep_pace(most.min(self.timeout), listener)?;
         let own = self.clock.elapsed() + self.timeout;
-        let deadline = self.deadline.unwrap_or(own);
+        let deadline = request.deadline.unwrap_or(own);
         let left = || deadline.saturating_sub(self.clock.elapsed());
         let mut tries = 0;
         while !left().is_zero() {
@@ -432,10 +429,6 @@ impl Model for HttpModel<'_> {
             }
         }
         Err(ModelError::TimedOut(self.timeout))
-    }
-
-    fn end_by(&mut self, deadline: Option<Duration>) {
-        self.deadline = deadline;
     }
 
     fn read(&self, _step: &StepId, answer: &[u8]) -> Result<Reply, ModelError> {

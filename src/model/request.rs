@@ -1,6 +1,7 @@
 //! A request to a model. Plain data.
 
 use std::fmt;
+use std::time::Duration;
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -86,6 +87,8 @@ pub struct Request<'a> {
     pub cached_by_marks: bool,
     /// True if a call is not retried once its answer has begun.
     pub once: bool,
+    /// The time on the clock at which the call ends; `None`: only its own time limit ends it.
+    pub deadline: Option<Duration>,
 }
 
 /// The way in which a vendor sends its answer.

@@ -18,6 +18,7 @@ pub(super) fn written(wire: &dyn Wire, name: &str, messages: &[Message<'static>]
         tier: spec.tier,
         cached_by_marks: false,
         once: false,
+        deadline: None,
     };
     let mut body = Vec::new();
     wire.write_request((spec, &request, Delivery::Whole.into()), &mut body)

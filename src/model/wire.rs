@@ -43,9 +43,6 @@ pub trait Model {
     /// Fails if there is no answer.
     fn ask(&self, request: &Request<'_>, listener: &dyn Listener) -> Result<Answer, ModelError>;
 
-    /// Sets the time on the clock at which calls end, unless their own time limits end them first.
-    fn end_by(&mut self, _deadline: Option<Duration>) {}
-
     /// Reads the answer to the call `step`.
     ///
     /// # Errors

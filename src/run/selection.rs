@@ -39,6 +39,8 @@ pub struct Models<'a> {
     pub reasks: usize,
     /// The number of the last repair allowed.
     pub repairs: u16,
+    /// The time on the clock at which all calls end; `None`: each has its own time limit.
+    pub deadline: Option<Duration>,
     /// The replies of the run being resumed.
     pub recorded: Option<RecordedReplies<'a>>,
     /// The default model.
@@ -61,6 +63,7 @@ impl<'a> Models<'a> {
             is_replay,
             reasks: 0,
             repairs: REPAIRS,
+            deadline: None,
             recorded: None,
             first,
             others,
@@ -108,17 +111,6 @@ impl Models<'_> {
         };
         let fallback = selected.fallback.as_deref().filter(is_by_fallback);
         fallback.unwrap_or(selected)
-    }
-
-    /// Sets the time on the clock at which all calls end; `None`: each has its own time limit.
-    pub fn end_by(&mut self, deadline: Option<Duration>) {
-        let others = self.others.iter_mut().map(|(_, other)| other);
-        for selected in std::iter::once(&mut self.first).chain(others) {
-            selected.model.end_by(deadline);
-            if let Some(fallback) = &mut selected.fallback {
-                fallback.model.end_by(deadline);
-            }
-        }
     }
 
     /// The folder of the resumed run from which a step's reply is taken, if any: that reply is already paid for.

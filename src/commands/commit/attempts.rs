@@ -377,9 +377,9 @@ impl Maker<'_> {
         let began = context.clock.elapsed();
         let mut run = Run::part(&context, (self.log.clone(), self.purse.clone()));
         let mut step = reporter.step.clone();
-        models.end_by(Some(self.deadline));
+        models.deadline = Some(self.deadline);
         let asked = self.ask(&context, &mut run, models, &mut step);
-        models.end_by(None);
+        models.deadline = None;
         let built = asked.and_then(|edits| self.build(&context, &mut run, &step, edits));
         // The record of the whole run contains the step, too.
         let _ = run.log_step();

@@ -63,6 +63,7 @@ pub fn reliability(context: &Context<'_>, wanted: &ReliabilityArgs) -> Result<Ou
         tier: Tier::Standard,
         cached_by_marks: false,
         once: false,
+        deadline: None,
     };
     let mut rate = Rate::default();
     let ask = |step: &StepId, (): &()| {

@@ -32,6 +32,7 @@ fn request(messages: &[Message<'static>], form: Form) -> Request<'static> {
         tier: Tier::Standard,
         cached_by_marks: false,
         once: false,
+        deadline: None,
     }
 }
 

@@ -64,6 +64,7 @@ fn written(spec: &ModelSpec, messages: Vec<Message<'static>>, form: Form) -> Val
         tier: Tier::Flex,
         cached_by_marks: true,
         once: false,
+        deadline: None,
     };
     let mut body = Vec::new();
     let manner = Delivery::Streamed.into();

@@ -51,6 +51,7 @@ fn a_reply_is_held_to_a_schema_or_to_json_or_to_nothing() {
         tier: Tier::Standard,
         cached_by_marks: false,
         once: false,
+        deadline: None,
     };
     let config = |constraint| {
         let manner = Manner {
@@ -97,6 +98,7 @@ fn with_tool(messages: &[Message<'_>], tool_choice: ToolChoice) -> Value {
         tier: Tier::Standard,
         cached_by_marks: false,
         once: false,
+        deadline: None,
     };
     let spec = ModelSpec {
         thinking: Some(Thinking::Adaptive),

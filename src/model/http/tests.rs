@@ -105,6 +105,7 @@ fn request() -> Request<'static> {
         tier: Tier::Standard,
         cached_by_marks: false,
         once: false,
+        deadline: None,
     }
 }
 

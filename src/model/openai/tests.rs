@@ -41,6 +41,7 @@ fn asked(id: &str, messages: &[Message<'static>]) -> String {
         tier: Tier::Standard,
         cached_by_marks: true,
         once: false,
+        deadline: None,
     };
     let mut body = Vec::new();
     let written = OpenAi.write_request((&spec, &request, Delivery::Whole.into()), &mut body);

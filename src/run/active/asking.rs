@@ -88,6 +88,7 @@ impl Run<'_> {
             tier: Tier::Standard,
             // The cost of a call that broke off is unknown, and a retry would add to it.
             once: models.max_cost.is_some(),
+            deadline: models.deadline,
         };
         let answer = loop {
             request.max_output_tokens = allowed.answer;
