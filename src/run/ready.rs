@@ -11,9 +11,7 @@ use super::context::{Context, Freshness, ModelChoice, QuerySource};
 use super::error::{RunError, listed};
 use super::not_ready::NotReady;
 use super::parts::{Parts, SPECIFICATION};
-use super::selection::{
-    ModelKey, Models, SelectedModel, choose, find_recording, named, recording_of, table_of,
-};
+use super::selection::{ModelKey, Models, SelectedModel, choose, find_recording, named, table_of};
 use super::sending::SendingProblem;
 use super::served::with_expected_prices;
 use super::shown::Shown;
@@ -130,12 +128,8 @@ pub fn survey<'a>(
 ) -> Result<Survey<'a>, Error> {
     let recording = find_recording(context, choice.replay.as_deref())?;
     let purpose = build.map_or(Purpose::REPORT, |_| Purpose::INITIAL);
-    let resumed = choice
-        .resume
-        .as_deref()
-        .filter(|_| choice.model.is_none())
-        .map(|run| recording_of(context, run))
-        .transpose()?;
+    let resumed = choice.resume.as_deref().filter(|_| choice.model.is_none());
+    let resumed = find_recording(context, resumed)?;
     let chosen_by = recording.as_ref().or(resumed.as_ref());
     let specs = choose(context.models, choice, &purpose, chosen_by)?;
     let project = &context.project;

@@ -186,48 +186,7 @@ impl Models<'_> {
             context.notice(notice);
         }
     }
-}
 
-/// The recorded replies of a run being resumed.
-pub struct RecordedReplies<'a> {
-    /// The run's folder, relative to the root.
-    folder: String,
-    steps: BTreeSet<StepId>,
-    models: Vec<SelectedModel<'a>>,
-}
-
-impl<'a> RecordedReplies<'a> {
-    /// Reads the models that gave the replies to these steps of the run in `folder`.
-    ///
-    /// # Errors
-    /// Fails if the run does not exist, or one of its models is unknown.
-    pub fn new(
-        context: &Context<'a>,
-        folder: &str,
-        steps: BTreeSet<StepId>,
-    ) -> Result<Self, Error> {
-        let recording = recording_of(context, Path::new(folder))?;
-        let table = table_of(context.models)?;
-        let model = |name: &str| {
-            let spec = named(table, name)?;
-            Ok(SelectedModel::replayed(context, spec, &recording))
-        };
-        let models = recording.models().into_iter().map(model);
-        Ok(Self {
-            folder: folder.to_owned(),
-            steps,
-            models: models.collect::<Result<_, Error>>()?,
-        })
-    }
-
-    fn of(&self, step: &StepId) -> Option<&SelectedModel<'a>> {
-        let is_of = |model: &&SelectedModel<'_>| model.has_recorded(step);
-        let mut models = self.models.iter();
-        models.find(is_of).filter(|_| self.steps.contains(step))
-    }
-}
-
-impl Models<'_> {
     /// Shows the user the servers that are not the vendors' own, and the [warnings](Self::warnings), which are returned
     /// for the run's record.
     pub fn report(&self, context: &Context<'_>) -> Vec<String> {
@@ -273,6 +232,46 @@ impl Models<'_> {
         let mut warnings = ends(vendors);
         warnings.extend(self.exposed());
         warnings
+    }
+}
+
+/// The recorded replies of a run being resumed.
+pub struct RecordedReplies<'a> {
+    /// The run's folder, relative to the root.
+    folder: String,
+    steps: BTreeSet<StepId>,
+    models: Vec<SelectedModel<'a>>,
+}
+
+impl<'a> RecordedReplies<'a> {
+    /// Reads the models that gave the replies to these steps of the run in `folder`.
+    ///
+    /// # Errors
+    /// Fails if the run does not exist, or one of its models is unknown.
+    pub fn new(
+        context: &Context<'a>,
+        folder: &str,
+        steps: BTreeSet<StepId>,
+    ) -> Result<Self, Error> {
+        let project = &context.project;
+        let recording = Recording::find(project.home(), &project.logs(), Path::new(folder))?;
+        let table = table_of(context.models)?;
+        let model = |name: &str| {
+            let spec = named(table, name)?;
+            Ok(SelectedModel::replayed(context, spec, &recording))
+        };
+        let models = recording.models().into_iter().map(model);
+        Ok(Self {
+            folder: folder.to_owned(),
+            steps,
+            models: models.collect::<Result<_, Error>>()?,
+        })
+    }
+
+    fn of(&self, step: &StepId) -> Option<&SelectedModel<'a>> {
+        let is_of = |model: &&SelectedModel<'_>| model.has_recorded(step);
+        let mut models = self.models.iter();
+        models.find(is_of).filter(|_| self.steps.contains(step))
     }
 }
 
@@ -529,15 +528,6 @@ pub fn find_recording(
         found => Ok(found?),
     };
     run.map(find).transpose()
-}
-
-/// Finds the run in this folder, given relative to the root or to `logs`.
-///
-/// # Errors
-/// Fails if there is no such run.
-pub fn recording_of(context: &Context<'_>, run: &Path) -> Result<Recording, Error> {
-    let project = &context.project;
-    Ok(Recording::find(project.home(), &project.logs(), run)?)
 }
 
 /// The table of models.
