@@ -204,22 +204,17 @@ impl Step {
     /// Creates a step about which nothing else is known yet.
     pub fn new(id: StepId, model: &str, prompt: Vec<PartRecord>) -> Self {
         Self {
-            purpose: id.purpose,
-            number: id.number,
-            reask: id.reask,
             model: Some(model.to_owned()),
             prompt,
-            ..Self::default()
+            ..Self::from(id)
         }
     }
 
     /// Creates a step that the program takes itself, at no cost.
     pub fn own(id: StepId) -> Self {
         Self {
-            purpose: id.purpose,
-            number: id.number,
             cost: Some(Usd::ZERO),
-            ..Self::default()
+            ..Self::from(id)
         }
     }
 
@@ -260,6 +255,18 @@ impl Step {
                 failed: action.failed,
                 ..Action::default()
             };
+        }
+    }
+}
+
+impl From<StepId> for Step {
+    /// Creates a step of which only the identifier is known.
+    fn from(id: StepId) -> Self {
+        Self {
+            purpose: id.purpose,
+            number: id.number,
+            reask: id.reask,
+            ..Self::default()
         }
     }
 }

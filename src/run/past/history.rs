@@ -309,14 +309,7 @@ impl PastRun {
     fn named_steps(&self) -> Vec<Step> {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let named = entries.filter_map(|entry| run_files::asked(entry.file_name().to_str()?));
-        let mut steps: Vec<_> = named
-            .map(|id| Step {
-                purpose: id.purpose,
-                number: id.number,
-                reask: id.reask,
-                ..Step::default()
-            })
-            .collect();
+        let mut steps: Vec<_> = named.map(Step::from).collect();
         steps.sort_by_key(|step| (step.number, step.reask));
         steps
     }
