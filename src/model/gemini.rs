@@ -73,13 +73,8 @@ struct GeminiBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     system_instruction: Option<GeminiContent<'a>>,
     contents: Vec<GeminiContent<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tools: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_config: Option<Value>,
-    generation_config: Value,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    service_tier: Option<Tier>,
+    #[serde(flatten)]
+    rest: Value,
 }
 
 #[derive(Serialize)]
@@ -213,16 +208,18 @@ impl Wire for Gemini {
                 .into_iter()
                 .map(|message| content(message, &mut names))
                 .collect(),
-            tools: (!tools.is_empty()).then(|| json!([{"functionDeclarations": tools}])),
-            tool_config: may_not_call.then(|| json!({"functionCallingConfig": {"mode": "NONE"}})),
-            generation_config: object(json!({
-                "maxOutputTokens": request.max_output_tokens,
-                "temperature": manner.temperature(spec, &request.form),
-                "responseMimeType": manner.constraint.ask(schema, |_| JSON, JSON),
-                "responseJsonSchema": schema.filter(|_| manner.constraint == Constraint::Schema),
-                "thinkingConfig": thinking(spec, !tools.is_empty()),
+            rest: object(json!({
+                "tools": (!tools.is_empty()).then(|| json!([{"functionDeclarations": tools}])),
+                "toolConfig": may_not_call.then(|| json!({"functionCallingConfig": {"mode": "NONE"}})),
+                "generationConfig": object(json!({
+                    "maxOutputTokens": request.max_output_tokens,
+                    "temperature": manner.temperature(spec, &request.form),
+                    "responseMimeType": manner.constraint.ask(schema, |_| JSON, JSON),
+                    "responseJsonSchema": schema.filter(|_| manner.constraint == Constraint::Schema),
+                    "thinkingConfig": thinking(spec, !tools.is_empty()),
+                })),
+                "serviceTier": (request.tier != Tier::Standard).then_some(request.tier),
             })),
-            service_tier: (request.tier != Tier::Standard).then_some(request.tier),
         };
         serde_json::to_writer(out, &body)
     }
