@@ -16,7 +16,7 @@ pub struct Finding {
     pub message: String,
 }
 
-/// The severity of a report's finding, the gravest first.
+/// The severity of a problem, the gravest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -40,6 +40,11 @@ impl Severity {
             Self::Warning => "warning",
             Self::Note => "note",
         }
+    }
+
+    /// The mark that distinguishes errors from others without colour.
+    pub fn mark(self) -> &'static str {
+        if self == Self::Error { "\u{2717}" } else { "!" }
     }
 }
 

@@ -10,6 +10,7 @@ use regex::Regex;
 use self::reader::overwritten;
 pub use self::reader::read;
 use self::table::{Kind, pattern};
+use crate::record::finding::Severity;
 use crate::secret::escapes::without_escapes;
 use crate::sys::text::{cut, regex};
 
@@ -26,33 +27,12 @@ const ABOVE: usize = 5;
 /// Maximum number of characters shown of a line.
 const LONGEST: usize = 300;
 
-/// The severity of a line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Severity {
-    /// An error or a failed test.
-    Error,
-    /// A warning, which does not fail a build on its own.
-    Warning,
-}
-
-impl Severity {
-    /// The CSS class for the HTML page.
-    pub fn class(self) -> &'static str {
-        if self == Self::Error { "e" } else { "w" }
-    }
-
-    /// The mark that distinguishes severities without colour.
-    pub fn mark(self) -> &'static str {
-        if self == Self::Error { "\u{2717}" } else { "!" }
-    }
-}
-
 /// A line that reports an error or a warning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
     /// The line's index, starting at 0.
     pub line: usize,
-    /// The line's severity.
+    /// The line's severity: an error or a failed test, or a warning.
     pub severity: Severity,
     /// The location in the sources, if one of the next lines gives it.
     pub place: Option<String>,

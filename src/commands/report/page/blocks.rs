@@ -8,9 +8,9 @@ use super::changes::{DiffRenderer, recorded};
 use super::elements::{badge, code, left_out, prose, within};
 use super::text::{HtmlEscaper, beginning};
 use super::{output, tables};
+use crate::record::finding::Severity;
 use crate::record::result::SectionRecord;
 use crate::record::run_files::STEPS;
-use crate::run::past::findings::Severity;
 use crate::run::past::story::block::{Block, Extent, Form, Outcome, Section};
 use crate::run::past::words::bytes;
 
@@ -44,7 +44,7 @@ impl BlockPainter<'_> {
     pub fn section(&mut self, id: &str, section: &Section<'_>, left: usize) -> Markup {
         let class = match section.severity {
             Some(Severity::Error) => Some("box bad"),
-            Some(Severity::Warning) => Some("box warn"),
+            Some(Severity::Warning | Severity::Note) => Some("box warn"),
             None => section.outcome.as_ref().map(|_| "step"),
         };
         html! {

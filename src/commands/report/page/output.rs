@@ -7,7 +7,8 @@ use maud::{Markup, html};
 
 use super::changes::later;
 use super::text::{HtmlEscaper, boundary};
-use crate::run::past::findings::{self, Diagnostic, Severity};
+use crate::record::finding::Severity;
+use crate::run::past::findings::{self, Diagnostic};
 use crate::run::past::words::count;
 use crate::sys::numbers::grouped;
 
@@ -120,7 +121,7 @@ impl ScannedOutput {
     fn finding(&self, id: &str, finding: &Diagnostic, linked: bool) -> Markup {
         let text = self.lines[finding.line].1.trim();
         html! {
-            li class=(finding.severity.class()) {
+            li class=(class(finding.severity)) {
                 span.mark { (finding.severity.mark()) } " "
                 @if linked { a href={ "#" (anchor(id, finding.line)) } { (text) } }
                 @else { (text) }
@@ -144,7 +145,7 @@ impl ScannedOutput {
             let severity = finding.map(|finding| finding.severity);
             let mark = severity.map_or(" ", Severity::mark);
             lines.push(html! {
-                span id=[severity.map(|_| anchor(id, at))] class=[severity.map(Severity::class)]
+                span id=[severity.map(|_| anchor(id, at))] class=[severity.map(class)]
                     data-n=(format!("{mark} {number:>width$}")) { (text) "\n" }
             });
         }
@@ -170,6 +171,11 @@ fn ends(output: &str) -> (&str, &str, &str) {
     let head = output[..from].rfind('\n').map_or(from, |end| end + 1);
     let tail = output[to..].find('\n').map_or(to, |end| to + end + 1);
     (&output[..head], &output[head..tail], &output[tail..])
+}
+
+/// The CSS class of a severity.
+fn class(it: Severity) -> &'static str {
+    if it == Severity::Error { "e" } else { "w" }
 }
 
 fn anchor(id: &str, line: usize) -> String {

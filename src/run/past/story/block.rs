@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
+use crate::record::finding::Severity;
 use crate::record::result::SectionRecord;
-use crate::run::past::findings::{self, Severity};
+use crate::run::past::findings;
 use crate::run::past::table::Table;
 use crate::sys::diff::FileChange;
 
