@@ -207,9 +207,8 @@ fn is_device(name: &str) -> bool {
     let stem = folded.split('.').next().unwrap_or_default();
     let base = stem.trim_end_matches(' ');
     let number = base.strip_prefix("com").or(base.strip_prefix("lpt"));
-    let is_digit = |number: &str| matches!(number.as_bytes(), [b'0'..=b'9']);
     ["con", "prn", "aux", "nul", "conin$", "conout$", "clock$"].contains(&base)
-        || number.is_some_and(is_digit)
+        || number.is_some_and(|number| matches!(number.as_bytes(), [b'0'..=b'9']))
 }
 
 /// Returns whether a character is invisible, changes the text direction, or resembles a separator or a dot.

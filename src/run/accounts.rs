@@ -310,9 +310,8 @@ fn parse(content: &[u8]) -> Result<Accounts, Misplaced> {
         accounts.iter().position(|account| account.name == name)
     });
     let problem = "`active` names no account of the list";
-    let unknown = || at.problem(active.unwrap_or(json), problem);
     Ok(Accounts {
-        active: place.ok_or_else(unknown)?,
+        active: place.ok_or_else(|| at.problem(active.unwrap_or(json), problem))?,
         accounts,
         further,
         ..Accounts::default()

@@ -88,9 +88,8 @@ impl Pin {
     /// Fails if there are too many files, one cannot be copied, or a signal arrives.
     pub fn new(context: &Context<'_>) -> Result<Self, Error> {
         let root = context.project.root();
-        let too_many = || io::Error::other("there are too many, or one is not readable");
         let files = FilesThen::now(context)
-            .ok_or_else(too_many)
+            .ok_or_else(|| io::Error::other("there are too many, or one is not readable"))
             .map_err(PathError::of("list the files of", root))?;
         let handle = Root::open(root)
             .map_err(io::Error::from)

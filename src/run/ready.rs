@@ -186,11 +186,10 @@ pub fn survey<'a>(
         };
         warnings.push(format!("{what} {IN_INPUTS}"));
     }
-    let is_report = |_: &_| purpose == Purpose::REPORT;
     let parts = inputs
         .as_ref()
         .zip(specs.first())
-        .filter(is_report)
+        .filter(|_| purpose == Purpose::REPORT)
         .and_then(|(inputs, spec)| Parts::of(inputs, project.root(), spec));
     if sends {
         for directory in written_to(&purpose, &shown) {

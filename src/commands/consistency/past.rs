@@ -50,9 +50,8 @@ impl ResumedReport {
         if run.record.as_ref().is_some_and(is_done) {
             return not(RunError::NothingToResume(folder));
         }
-        let is_whole = |past: &PastStep| past.is_whole() && past.step.rejected.is_none();
         let mut steps = run.steps(&context.project);
-        steps.retain(is_whole);
+        steps.retain(|past| past.is_whole() && past.step.rejected.is_none());
         Ok(Self { folder, run, steps })
     }
 

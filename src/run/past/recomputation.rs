@@ -108,10 +108,9 @@ impl Recomputed {
         // The states of each file that a reply may refer to, latest last.
         let mut states: BTreeMap<&String, Vec<Option<Vec<u8>>>> = BTreeMap::new();
         for (path, ChainedChange { change, .. }) in changes {
-            let is_known = |(digest, _): &&(_, _)| change.after.contains(&Some(*digest));
             let mut known: Vec<_> = saved
                 .iter()
-                .filter(is_known)
+                .filter(|(digest, _)| change.after.contains(&Some(*digest)))
                 .map(|(_, saved)| Some(saved.clone()))
                 .collect();
             known.extend(before.get(path).cloned());

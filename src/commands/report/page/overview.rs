@@ -73,9 +73,8 @@ pub fn page(
 
 /// Returns the run's date, from its record or its folder's name.
 fn day(run: &PastRun) -> Option<NaiveDate> {
-    let by_name = || NaiveDate::parse_from_str(run.name.get(..10)?, "%Y-%m-%d").ok();
     let recorded = run.started().map(|began| began.date_naive());
-    recorded.or_else(by_name)
+    recorded.or_else(|| NaiveDate::parse_from_str(run.name.get(..10)?, "%Y-%m-%d").ok())
 }
 
 /// The totals of runs that ask a model.
