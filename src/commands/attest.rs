@@ -197,8 +197,7 @@ pub fn verify(context: &Context<'_>, arguments: &VerifyArgs) -> Result<Outcome, 
     }
     let signature = signature_of(&path);
     let find = |allowed: &Path| signer_of(context, allowed, &signature, &claimed);
-    let allowed = arguments.allowed_signers.as_deref();
-    let signer = allowed.map(find).transpose()?;
+    let signer = arguments.allowed_signers.as_deref().map(find).transpose()?;
     let files = counted(statement.files as u64, "file");
     let replies = match statement.replies {
         0 => "no reply is applied again".to_owned(),
@@ -254,8 +253,7 @@ fn sign(context: &Context<'_>, key: &Path, text: &str) -> Result<String, Error> 
     let key = context.project.root().join(key);
     let flags = ["-Y", "sign", "-n", NAMESPACE, "-f"].map(OsStr::new);
     let words = flags.into_iter().chain([key.as_os_str()]);
-    let signature = keygen(context, words, text.as_bytes());
-    Ok(signature.map_err(StatementError::NotSigned)?)
+    Ok(keygen(context, words, text.as_bytes()).map_err(StatementError::NotSigned)?)
 }
 
 /// Returns the name of the allowed signer who has signed a statement.

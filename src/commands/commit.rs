@@ -366,8 +366,7 @@ impl Commit<'_> {
                 return Ok(work.replacements.summary(self.repairs));
             }
             if let Some(search) = &mut self.search {
-                let built = (status, output.clone());
-                search.add(work, (&step, &edits), built);
+                search.add(work, (&step, &edits), (status, output.clone()));
             }
             if self.repairs >= ready.models.repairs {
                 let best = self.search.as_ref().and_then(CommitSearch::best);

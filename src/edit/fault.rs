@@ -299,8 +299,7 @@ impl Rejection {
     /// Returns the flags that together permit the reply; `None` if some fault cannot be permitted.
     pub fn flags(&self) -> Option<String> {
         let flags = self.faults.iter().map(|fault| fault.kind.flag());
-        let sorted = flags.collect::<Option<BTreeSet<&str>>>()?;
-        Some(Vec::from_iter(sorted).join(" "))
+        Some(Vec::from_iter(flags.collect::<Option<BTreeSet<&str>>>()?).join(" "))
     }
 }
 

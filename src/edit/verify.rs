@@ -473,8 +473,7 @@ impl PathPolicy {
             if spelling::broken_rule(&edit.path, self.scope).is_some() {
                 continue;
             }
-            let mut directories = ancestors(&edit.path).chain([""]);
-            let is_made = directories.any(|directory| {
+            let is_made = ancestors(&edit.path).chain([""]).any(|directory| {
                 let is_repository = || after.is_repository(directory);
                 *known.entry(directory).or_insert_with(is_repository)
             });

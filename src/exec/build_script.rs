@@ -246,8 +246,7 @@ impl BuildScript<'_> {
     /// Returns the I/O error, or the interruption if a signal arrived.
     fn failed(&self, source: io::Error) -> ProcessError {
         let path = self.root.join(BUILD_SCRIPT);
-        let came = self.interrupt.check().err();
-        came.map_or(
+        self.interrupt.check().err().map_or(
             ProcessError::Build { path, source },
             ProcessError::Interrupted,
         )

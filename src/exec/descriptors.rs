@@ -36,8 +36,7 @@ pub(super) fn path_of(file: &File) -> PathBuf {
 
 /// Returns this process's standard input, which must be a socket.
 pub(super) fn standard_input() -> io::Result<UnixStream> {
-    let input = io::stdin().as_fd().try_clone_to_owned()?;
-    Ok(UnixStream::from(input))
+    Ok(UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?))
 }
 
 /// Sends descriptors, together with one byte that carries them.

@@ -254,8 +254,7 @@ impl<'a> Processes<'a> {
             let source = io::Error::from_raw_os_error(number);
             return Err(not_started(&invocation.words(), source));
         }
-        let ran = status.map_or(Ran::TimedOut, Ran::Ended);
-        Ok((ran, process.text()))
+        Ok((status.map_or(Ran::TimedOut, Ran::Ended), process.text()))
     }
 
     fn put_in_background(&mut self, process: Process<'a>, output_file: &Path) -> Ran {

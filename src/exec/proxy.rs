@@ -245,8 +245,7 @@ fn read_request(mut client: &TcpStream) -> Result<(ProxyRequest, Vec<u8>), Denia
         if received.len() >= MAX_HEAD {
             return Err(Denial::TooLong);
         }
-        let left = HEAD_TIME.saturating_sub(began.elapsed());
-        if !is_readable_within(client.as_fd(), left) {
+        if !is_readable_within(client.as_fd(), HEAD_TIME.saturating_sub(began.elapsed())) {
             return Err(Denial::Late);
         }
         let mut chunk = [0; 4096];

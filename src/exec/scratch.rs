@@ -263,8 +263,7 @@ impl Scratch {
         found: &mut BTreeSet<ScratchChange>,
     ) -> io::Result<()> {
         let mut names = BTreeSet::new();
-        let hidden = project.iter().filter(|_| is_hidden);
-        for directory in layers.iter().chain(hidden) {
+        for directory in layers.iter().chain(project.iter().filter(|_| is_hidden)) {
             names.extend(entries(directory)?);
         }
         if directory == Path::new("") {

@@ -106,8 +106,7 @@ impl SupervisedChild {
     ) -> io::Result<Self> {
         let mut command = Command::new(program);
         command.arg0("code-commit").stderr(Stdio::null());
-        let place = SupervisorPlace::Outside;
-        Self::spawn(command, place, root, env, interrupt, &[])
+        Self::spawn(command, SupervisorPlace::Outside, root, env, interrupt, &[])
     }
 
     /// Starts a supervisor on a thread. It ends the command's process group, and orphaned processes that left the

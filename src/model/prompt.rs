@@ -334,8 +334,7 @@ impl fmt::Display for Prompt<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.known {
             None => {
-                let mut system = self.system.iter();
-                system.try_for_each(|text| f.write_str(text))?;
+                self.system.iter().try_for_each(|text| f.write_str(text))?;
                 let mut messages = self.conversation.iter();
                 messages.try_for_each(|message| write!(f, "{message}"))
             }

@@ -201,8 +201,7 @@ impl ModelTable {
             // Rules for the agent `plan` may name models that only its own table has.
             let is_here = self.is_plans || task.workflows_purpose().is_some();
             if let Some(rule) = rule {
-                let model = self.rule(&at, rule, is_here)?;
-                self.by_task.insert(task, model);
+                self.by_task.insert(task, self.rule(&at, rule, is_here)?);
             }
         }
         Ok(())
@@ -284,8 +283,7 @@ impl ModelTable {
     /// # Errors
     /// Fails if the task has no rule, and plan's own table no default.
     pub fn for_task(&self, task: TaskType) -> Result<&ModelSpec, Unselected> {
-        let default = self.defaults.get(&Place::Plan);
-        let name = self.by_task.get(&task).or(default);
+        let name = self.by_task.get(&task).or(self.defaults.get(&Place::Plan));
         name.and_then(|name| self.named(name))
             .ok_or_else(|| Unselected {
                 task,

@@ -71,8 +71,7 @@ impl BuildOptions<'_> {
         // The error gives the reasons in more detail.
         let built = builds.build(Usd::ZERO, log, false)?;
         if let Some(changed) = builds.gate_change()? {
-            let problem = RunError::BaselineChangesGate(changed.to_string());
-            return Err(NotReady::of(problem).into());
+            return Err(NotReady::of(RunError::BaselineChangesGate(changed.to_string())).into());
         }
         if !built.status.passed() {
             let (status, end) = (describe(built.status), end_of(&built.output));

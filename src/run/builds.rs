@@ -151,8 +151,7 @@ impl<'c> Builds<'c> {
         let mut gate = Gate::new(&apart)?;
         gate.before_build()?;
         self.script = script_digest(&apart);
-        let report = self.build_in(scratch, &mut log);
-        let built = self.ended(report, log, true)?;
+        let built = self.ended(self.build_in(scratch, &mut log), log, true)?;
         let changed = gate.change(&apart.project, &self.context.key_files())?;
         Ok((built, changed))
     }

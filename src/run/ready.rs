@@ -538,8 +538,7 @@ fn check_clean(context: &Context<'_>) -> Result<(), RunError> {
     let root = context.project.root();
     let git = Git::find(context.environment.os("PATH"), root);
     let mut changed = dirty::dirty(root).map_err(RunError::CleanUnknown)?;
-    let staged = dirty::staged(root, git.as_ref(), None);
-    changed.extend(staged.map_err(RunError::StagedUnknown)?);
+    changed.extend(dirty::staged(root, git.as_ref(), None).map_err(RunError::StagedUnknown)?);
     match *changed {
         [] => Ok(()),
         _ => Err(RunError::NotClean(changed)),

@@ -295,8 +295,7 @@ fn lost(
     before: &BTreeMap<String, Option<SavedFile>>,
 ) -> Option<RunError> {
     let is_gone = |saved: &&SavedFile| {
-        let file = files::open(&saved.path, Links::Refused);
-        !file
+        !files::open(&saved.path, Links::Refused)
             .and_then(Digest::of_file)
             .is_ok_and(|digest| digest == saved.digest)
     };

@@ -87,8 +87,7 @@ impl Models<'_> {
 
     /// The model for queries of this purpose.
     pub fn of(&self, purpose: &Purpose) -> &SelectedModel<'_> {
-        let mut others = self.others.iter();
-        let other = others.find(|(of, _)| of == purpose);
+        let other = self.others.iter().find(|(of, _)| of == purpose);
         other.map_or(&self.first, |(_, other)| other)
     }
 

@@ -280,7 +280,6 @@ impl DiskFiles {
 
     fn open(&mut self, path: &str) -> Option<File> {
         let (parent, name) = split(path);
-        let directory = self.directory.at(self.root.as_ref()?, parent).ok()?;
-        open_regular(directory, name).ok()?
+        open_regular(self.directory.at(self.root.as_ref()?, parent).ok()?, name).ok()?
     }
 }

@@ -536,8 +536,7 @@ impl<'c> RunTree<'c> {
 /// Opens a regular file below `root`; `None` if it is something else.
 fn open(root: &Path, path: &str) -> io::Result<Option<File>> {
     let (parent, name) = split(path);
-    let directory = Root::open(root)?.directory(parent)?;
-    open_regular(directory.as_fd(), name)
+    open_regular(Root::open(root)?.directory(parent)?.as_fd(), name)
 }
 
 /// The tree at `root`, which counts the files that are finished.

@@ -133,8 +133,7 @@ impl Attempts<'_> {
         let mut chosen = passing.filter(|_| !is_interrupted);
         let mut output = None;
         if chosen.is_none() && !is_interrupted {
-            let failed = made.iter().filter_map(Made::failed).collect();
-            let best = search.begin(run, failed);
+            let best = search.begin(run, made.iter().filter_map(Made::failed).collect());
             output = best.as_ref().map(|(_, _, output)| output.clone());
             chosen = best.map(|(nth, why, _)| (nth, why));
         }
@@ -310,8 +309,7 @@ fn take(
     };
     tree.check(run, &built.edits).map_err(of_attempts)?;
     let replied = |path: &str| {
-        let mut edits = built.edits.all();
-        let edit = edits.find(|(other, _)| *other == path);
+        let edit = built.edits.all().find(|(other, _)| *other == path);
         edit.and_then(|(_, content)| content).map(str::to_owned)
     };
     let edits = built.changes.iter().map(|change| {
@@ -448,8 +446,7 @@ impl Maker<'_> {
                 };
                 laid.map_err(PathError::of("write", path))?;
             }
-            let log = run.log.build(step)?;
-            let (built, changed) = builds.build_apart(scratch, log)?;
+            let (built, changed) = builds.build_apart(scratch, run.log.build(step)?)?;
             let mut changes = Vec::new();
             for (path, before) in before {
                 changes.push(FileChange::of(path.to_owned(), before, read(path)?));

@@ -38,8 +38,7 @@ pub fn shown(files: Files, tree: Option<&RunTree<'_>>) -> Vec<PresentFile> {
         let before = tree
             .and_then(|tree| tree.first_saved(&path))
             .and_then(|saved| {
-                let text = files::read(&saved.path, Links::Refused, LARGEST).ok()?;
-                String::from_utf8(text).ok()
+                String::from_utf8(files::read(&saved.path, Links::Refused, LARGEST).ok()?).ok()
             });
         PresentFile::of(path, before.as_deref(), now)
     });

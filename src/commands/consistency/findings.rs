@@ -57,8 +57,7 @@ pub fn ask(
     files: &[RollupFile<'_>],
 ) -> Result<Vec<ReportFinding>, Error> {
     let mut step = StepId::FINDINGS;
-    let spec = &ready.models.model(&step).spec;
-    let room = estimate::room(&prompt(report, ""), spec) / 5 * 4;
+    let room = estimate::room(&prompt(report, ""), &ready.models.model(&step).spec) / 5 * 4;
     let named = named(report, files, room);
     let mut fault: Option<String> = None;
     loop {

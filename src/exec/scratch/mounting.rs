@@ -132,8 +132,7 @@ mod linux {
         let (user, group) = (geteuid().as_raw(), getegid().as_raw());
         unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNS)?;
         let write = |name: &str, text: String| {
-            let mut file = files::append(&Path::new("/proc/self").join(name))?;
-            file.write_all(text.as_bytes())
+            files::append(&Path::new("/proc/self").join(name))?.write_all(text.as_bytes())
         };
         write("setgroups", "deny".to_owned())?;
         write("uid_map", format!("{user} {user} 1"))?;

@@ -31,8 +31,7 @@ impl ModelSpec {
             return self.context_window;
         }
         let context = num_ctx(self);
-        let answer = num_predict(self, self.max_output_tokens);
-        Some(context - answer.min(context / 2))
+        Some(context - num_predict(self, self.max_output_tokens).min(context / 2))
     }
 
     /// Returns the number of tokens of Ollama's context that are reserved for an answer; 0 for other providers.

@@ -47,8 +47,7 @@ impl Run<'_> {
     ) -> Result<(Reply, T), Error> {
         self.context.interrupt.check()?;
         let last = self.record.steps.last();
-        let before = last.and_then(|step| step.model.as_deref());
-        let mut selected = models.model_after(before, step);
+        let mut selected = models.model_after(last.and_then(|step| step.model.as_deref()), step);
         // The log must show exactly what is sent.
         let prompt = prompt.map(|piece| self.context.redactor.piece(piece));
         let sections = prompt.sections().into_iter();

@@ -205,8 +205,7 @@ impl PastRun {
     /// because the texts may be large.
     pub fn steps(&self, project: &Project) -> Vec<PastStep> {
         let mut files = self.files_before(project);
-        let agent = self.agent();
-        let directs_agents = agent.is_some_and(AgentRecord::directs_agents);
+        let directs_agents = self.agent().is_some_and(AgentRecord::directs_agents);
         let steps = self.recorded_steps();
         let are_several = has_attempts(&steps);
         let read = steps.into_iter().map(|step| {
@@ -404,8 +403,7 @@ pub fn file_change(
 
 /// Returns a file as it was before the run in `folder`; `None` if its saved copy is gone.
 pub(super) fn saved_state(project: &Project, folder: &str, before: &Before) -> Option<FileState> {
-    let path = saved_path(folder, before);
-    let content = read_limited(&project.home().join(path))?;
+    let content = read_limited(&project.home().join(saved_path(folder, before)))?;
     let mode = before.mode;
     (Digest::of(&content) == before.digest).then_some(FileState { content, mode })
 }

@@ -137,8 +137,7 @@ impl Recomputed {
                     .flatten();
                 let is_it = |state: &&Vec<u8>| {
                     let parsed = read(&|other| sent(Some(*state).filter(|_| other == path)));
-                    let mut edits = parsed.edits.into_iter();
-                    edits.any(|edit| {
+                    parsed.edits.into_iter().any(|edit| {
                         edit.path == path
                             && is_state(changes, path, edit.kind.content().map(str::as_bytes))
                     })
@@ -172,8 +171,7 @@ impl Recomputed {
             }
             recomputed.replies += 1;
         }
-        let is_agents = run.agent().is_some();
-        for path in changes.keys().filter(|_| !is_agents) {
+        for path in changes.keys().filter(|_| run.agent().is_none()) {
             let replied = recomputed.replied.get(path);
             if !replied.is_some_and(|replied| is_state(changes, path, replied.as_deref())) {
                 let path = escaped(path);

@@ -158,8 +158,7 @@ impl Statement {
 /// Returns the digest of the program that made the run, if its file has not been replaced since.
 pub fn program_digest(program: Option<&Path>, record: &RunRecord) -> Option<String> {
     let file = files::open(program?, Links::Followed).ok()?;
-    let found = Fingerprint::from(&file.metadata().ok()?);
-    if record.program != Some(found) {
+    if record.program != Some(Fingerprint::from(&file.metadata().ok()?)) {
         return None;
     }
     sha256::of_reader(file).ok()

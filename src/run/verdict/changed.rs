@@ -260,8 +260,7 @@ impl<'c> Changed<'c> {
     /// Assigns data files to the gate if only the gate names them, and marks them as unclear if code does, too.
     pub fn with_data(mut self, data: &[(String, bool)]) -> Self {
         for (path, is_unclear) in data {
-            let mut files = self.0.iter_mut();
-            if let Some(file) = files.find(|file| file.change.path == *path) {
+            if let Some(file) = self.0.iter_mut().find(|file| file.change.path == *path) {
                 (file.is_gate, file.is_code) = (!is_unclear, *is_unclear);
                 file.is_unclear |= is_unclear;
             }

@@ -21,8 +21,7 @@ static NAME: LazyLock<Regex> = LazyLock::new(|| {
 /// Returns whether the query names the file at `path`, by its path, the end of its path, or its name.
 pub fn names_file(query: &str, path: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || "_-./".contains(c);
-    let mut words = query.split(|c: char| !is_part(c));
-    words.any(|word| {
+    query.split(|c: char| !is_part(c)).any(|word| {
         let word = word.trim_start_matches("./").trim_end_matches(['.', '/']);
         // A name without an extension may be any word.
         let is_end = || path.ends_with(&format!("/{word}")) && word.contains('.');

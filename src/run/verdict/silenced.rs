@@ -33,8 +33,7 @@ pub fn silencers(path: &str, [old, new]: [&str; 2], balance: &mut Balance) -> Ve
         *balance.entry(one.text.clone()).or_default() += 1;
         let line = new[..one.range.start].matches('\n').count();
         let is_in = |compared: &Comparison<'_>| {
-            let mut runs = compared.changes.iter();
-            runs.any(|run| run.after.contains(&line))
+            compared.changes.iter().any(|run| run.after.contains(&line))
         };
         one.is_added = compared.as_ref().is_none_or(is_in);
     }

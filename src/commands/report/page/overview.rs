@@ -116,8 +116,7 @@ impl Sum {
         }
         self.usage = self.usage.plus(record.usage().unwrap_or_default());
         if !record.steps.is_empty() {
-            let known = record.steps.iter().filter_map(|step| step.cost);
-            self.cost = self.cost + known.sum();
+            self.cost = self.cost + record.steps.iter().filter_map(|step| step.cost).sum();
             self.cost_unknown += u64::from(record.cost.is_none());
         }
         self.took.push(record.seconds.0);

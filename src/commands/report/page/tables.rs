@@ -58,8 +58,7 @@ pub fn section(
 /// Renders a table whose first rows link to anchors on the page: this many, with this prefix.
 pub fn shown(escaper: HtmlEscaper<'_>, table: &Table, links: (&str, usize)) -> Markup {
     let length = |row: &Row| row.bar[0].saturating_add(row.bar[1]);
-    let longest = table.rows.iter().map(length).max();
-    let most = longest.filter(|most| *most > 0);
+    let most = table.rows.iter().map(length).max().filter(|most| *most > 0);
     html! {
         div.scroll { table class={ "tasks " (table.bars) } {
             thead { tr {

@@ -181,8 +181,7 @@ impl<'o> Reader<'o> {
             return;
         }
         let is_near = |open: &&mut Open| {
-            let near = open.tool.map_or(NEAR_OTHERS, |_| NEAR);
-            open.place.line.is_none() && at - open.at <= near
+            open.place.line.is_none() && at - open.at <= open.tool.map_or(NEAR_OTHERS, |_| NEAR)
         };
         match self.open.as_mut().filter(is_near) {
             Some(_) if is_foreign => {}
