@@ -100,9 +100,8 @@ fn elision<'t>(
     let named = comments.iter().find_map(|lines| stands_for_code(lines));
     let lines: Vec<usize> = comments.iter().flatten().map(|(line, _)| *line).collect();
     let is_bare = lines.len() <= 2 && code(added) == 0;
-    let line = named.or(lines.first().copied().filter(|_| is_bare))?;
     Some(Elision {
-        line,
+        line: named.or(lines.first().copied().filter(|_| is_bare))?,
         lost,
         is_said: named.is_some(),
     })

@@ -432,9 +432,8 @@ fn entry<'p>(root: &File, path: &'p Path, creates: bool) -> io::Result<(File, &'
 
 /// Removes a file below an open directory, if it is there.
 fn remove_below(root: &File, path: impl AsRef<Path>) -> io::Result<()> {
-    let found = entry(root, path.as_ref(), false);
-    let removed =
-        found.and_then(|(directory, name)| Ok(unlinkat(&directory, name, AtFlags::empty())?));
+    let removed = entry(root, path.as_ref(), false)
+        .and_then(|(directory, name)| Ok(unlinkat(&directory, name, AtFlags::empty())?));
     removed.if_there().map(drop)
 }
 

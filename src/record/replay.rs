@@ -236,9 +236,8 @@ impl RecordedRun {
             let json = read(run_files::STEPS).unwrap_or_default();
             let lines = serde_json::Deserializer::from_slice(&json).into_iter();
             let steps: Vec<RecordedStep> = lines.map_while(Result::ok).collect();
-            let model = steps.iter().find_map(|step| step.model.clone());
             Self {
-                model,
+                model: steps.iter().find_map(|step| step.model.clone()),
                 steps,
                 ..Self::default()
             }

@@ -72,11 +72,10 @@ impl FileCopy {
         // For small files, the kernel's own copy is slower.
         let plain: &mut dyn Read = &mut file.take(found.len());
         let length = io::copy(plain, content)?;
-        let mode = found.mode() & 0o7777;
         Ok(Some(Self {
             offset,
             length,
-            mode,
+            mode: found.mode() & 0o7777,
         }))
     }
 }

@@ -252,9 +252,8 @@ impl Resumption {
             let output = past
                 .build_log()
                 .map(|(_, output)| bounded(output, Excerpt::LIMIT));
-            let reply = past.reply.clone().and_then(Result::ok).unwrap_or_default();
             let applied = PastApplied {
-                reply,
+                reply: past.reply.clone().and_then(Result::ok).unwrap_or_default(),
                 format: past.step.reply_format,
                 output: Some(output.unwrap_or_default()).filter(|_| at < last),
             };

@@ -75,11 +75,10 @@ impl Shown {
                 RollupState::Same => shown,
                 RollupState::Changed | RollupState::Gone => disk.digest(&path),
             };
-            let is_own = false;
             let file = ShownFile {
                 shown,
                 asked,
-                is_own,
+                is_own: false,
             };
             (path, file)
         };

@@ -48,8 +48,7 @@ impl SandboxPolicy {
 
 /// Returns the paths at which users may start this program.
 pub(super) fn own_files(program: &Path) -> Vec<PathBuf> {
-    let others = NAMES.map(|name| program.with_file_name(name));
     std::iter::once(program.to_path_buf())
-        .chain(others)
+        .chain(NAMES.map(|name| program.with_file_name(name)))
         .collect()
 }

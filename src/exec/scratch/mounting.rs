@@ -103,11 +103,10 @@ mod linux {
         // The root of the tree gets the permissions of the project's.
         upper.set_permissions(owner.permissions())?;
         let shown = |directory: &File| path_of(directory).to_string_lossy().into_owned();
-        let lower: Vec<_> = layers.iter().map(shown).collect();
         // A tree need not survive a power failure, so it is never synced.
         let options = format!(
             "userxattr,volatile,index=off,lowerdir={},upperdir={},workdir={}",
-            lower.join(":"),
+            layers.iter().map(shown).collect::<Vec<_>>().join(":"),
             shown(&upper),
             shown(&work)
         );

@@ -66,13 +66,12 @@ impl Run<'_> {
         } else {
             (None, Allowed::default())
         };
-        let name = &selected.spec.name;
         self.begin_step(Step {
             provider: Some(selected.spec.provider),
             recorded: recorded.map(str::to_owned),
             reply_format: prompt.form.edits.unwrap_or_default(),
             at_most: allowed.cost,
-            ..Step::new(step.clone(), name, parts)
+            ..Step::new(step.clone(), &selected.spec.name, parts)
         })?;
         // The step is logged first, to record what an interrupted call may have cost.
         self.log_step()?;

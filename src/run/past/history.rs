@@ -393,9 +393,8 @@ pub fn file_change(
 ) -> Option<FileChange> {
     let mode = before.as_ref().map_or(NEW_MODE, |before| before.mode);
     let after = after.map(|content| FileState { content, mode });
-    let path = path.to_owned();
     (before != after).then_some(FileChange {
-        path,
+        path: path.to_owned(),
         before,
         after,
     })

@@ -59,8 +59,7 @@ fn tests(path: &str, text: &str) -> Vec<(usize, String)> {
     let named = starts.filter_map(|start| {
         let rest = lines.get(start..)?;
         let near = rest[..rest.len().min(NEAR)].join("\n");
-        let found = NAME.captures(&near)?;
-        let name = found.iter().skip(1).flatten().next()?;
+        let name = NAME.captures(&near)?.iter().skip(1).flatten().next()?;
         Some((start, name.as_str().to_owned()))
     });
     named.collect()

@@ -100,10 +100,9 @@ fn json(is_gate: impl Fn(&str) -> bool, text: &str) -> Option<Halves> {
             take(key, object);
         }
     }
-    let rest = format!("{:#}\n", Value::from(all));
     Some(Halves {
         gate,
-        rest,
+        rest: format!("{:#}\n", Value::from(all)),
         ..Halves::default()
     })
 }

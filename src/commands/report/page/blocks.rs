@@ -59,9 +59,8 @@ impl BlockPainter<'_> {
     }
 
     fn titled(&self, title: &str, outcome: Option<&Outcome>) -> Markup {
-        let title = self.escaper.name(title);
         html! {
-            (title)
+            (self.escaper.name(title))
             @if let Some((is_good, words)) = outcome { " " (badge(*is_good, &self.escaper.name(words))) }
         }
     }

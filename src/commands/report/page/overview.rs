@@ -53,12 +53,11 @@ pub fn page(
     let mut ends: Vec<_> = days.keys().take(1).chain(days.keys().next_back()).collect();
     ends.dedup();
     let date = |day: &&NaiveDate| day.format("%-d %B %Y").to_string();
-    let dates: Vec<String> = ends.iter().map(date).collect();
     let body = html! {
         header {
             p.kicker { "code-commit \u{b7} all runs" }
             h1 { (headline(runs, &all)) }
-            p.sub { (dates.join(" to ")) }
+            p.sub { (ends.iter().map(date).collect::<Vec<String>>().join(" to ")) }
         }
         main {
             @if all.runs() > 0 { (facts(&all)) (by_day(escaper, &days)) }

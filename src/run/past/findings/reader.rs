@@ -229,8 +229,7 @@ impl<'o> Reader<'o> {
     }
 
     fn finding(&self, tool: Option<&'static str>, message: &str, place: Place) -> Finding {
-        let words: Vec<&str> = message.split_whitespace().collect();
-        let joined = words.join(" ");
+        let joined = message.split_whitespace().collect::<Vec<&str>>().join(" ");
         let placeless = LINE.replace_all(&joined, "$1");
         let message = PASSING.replace_all(&placeless, "…");
         let interpreter = || match place.file.as_deref()?.rsplit_once('.')?.1 {

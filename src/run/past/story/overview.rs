@@ -219,12 +219,11 @@ fn branches(lineage: &Lineage) -> Section<'static> {
         counted(lineage.iterations.into(), "review")
     );
     let heads = ["branch", "from", "agent", "status", RESULT];
-    let rows = lineage.branches.iter().map(branch);
     let mut blocks = vec![Block::Table(Table::new(
         &heads,
         &["took"],
         "",
-        rows,
+        lineage.branches.iter().map(branch),
         BRANCHES,
     ))];
     let notes = [starting, waiting, Some(last)].into_iter().flatten();
