@@ -77,7 +77,7 @@ impl BuildOptions<'_> {
             let (status, end) = (describe(built.status), end_of(&built.output));
             return Err(NotReady::of(RunError::BaselineFails { status, end }).into());
         }
-        let uncontained = builds.take_warning().into_iter();
+        let uncontained = builds.uncontained.take().into_iter();
         Ok((built.record, uncontained.chain(built.warnings).collect()))
     }
 }

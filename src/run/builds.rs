@@ -68,8 +68,8 @@ pub struct Builds<'c> {
     gate: Gate,
     env: ChildEnv,
     sandbox: Option<Sandbox>,
-    /// Reason that builds are not sandboxed although they should be, until it is taken for the record.
-    uncontained: Option<String>,
+    /// The warning that builds are not sandboxed although they should be, until it is taken for the run's record.
+    pub uncontained: Option<String>,
     /// True once a build has been sandboxed: later ones may not run without a sandbox.
     sandboxed: bool,
     /// The SHA-256 digest of `build.sh` before the latest build.
@@ -301,11 +301,6 @@ impl<'c> Builds<'c> {
     fn go_without(&mut self, problem: &SandboxProblem) {
         self.sandbox = None;
         self.uncontained = Some(report_uncontained(self.context.reporter, problem));
-    }
-
-    /// Takes the warning, for the run's record, that builds are not sandboxed.
-    pub fn take_warning(&mut self) -> Option<String> {
-        self.uncontained.take()
     }
 
     fn script<'s>(&'s self, scratch: Option<&'s Scratch>) -> BuildScript<'s> {

@@ -54,7 +54,7 @@ impl<'c> Proof<'c> {
         let before = is_remembered.then(|| trees.digest()).flatten();
         let ended = self.builds.build(run.spent(), log, true);
         tree.observe(run);
-        run.record.warnings.extend(self.builds.take_warning());
+        run.record.warnings.extend(self.builds.uncontained.take());
         let built = ended.inspect_err(|error| self.warn_of_gate(run, error))?;
         note(run, &built);
         run.log_step()?;

@@ -454,7 +454,7 @@ impl Maker<'_> {
             changes.retain(|change| change.before != change.after);
             Ok((built, changed, changes))
         })?;
-        run.record.warnings.extend(builds.take_warning());
+        run.record.warnings.extend(builds.uncontained.take());
         proof::note(run, &built);
         if let Some(changed) = changed {
             run.log.text(GATE, &changed.diff)?;
