@@ -66,9 +66,7 @@ impl Parts {
         let is_specification =
             |section: &RollupFile<'_>| Path::new(section.path).ends_with(SPECIFICATION);
         let own = sections.iter().filter(|section| is_specification(section));
-        let mut specification: String = own
-            .flat_map(|file| unsplit(file).parts().map(String::from))
-            .collect();
+        let mut specification: String = own.map(|file| rolled(file.path, file.content)).collect();
         if tokens::count(&specification) <= quarter {
             sections.retain(|section| !is_specification(section));
         } else {
@@ -222,7 +220,7 @@ impl fmt::Display for PartsEstimate {
 
 /// Returns the file of this section, or its pieces for parts of `room` tokens, cut at line ends.
 fn pieces(section: &RollupFile<'_>, room: u64) -> Vec<Rolled> {
-    let whole = unsplit(section);
+    let whole = Rolled::of(section.path.to_owned(), section.content.to_owned());
     if whole.tokens <= room {
         return vec![whole];
     }
@@ -237,10 +235,6 @@ fn pieces(section: &RollupFile<'_>, room: u64) -> Vec<Rolled> {
         Rolled::of(title, piece.to_owned())
     });
     pieces.collect()
-}
-
-fn unsplit(section: &RollupFile<'_>) -> Rolled {
-    Rolled::of(section.path.to_owned(), section.content.to_owned())
 }
 
 /// Splits a text into pieces of at most `room` tokens, at line ends, or anywhere in a longer line.
