@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::comments::{Language, LineKind};
 use crate::sys::diff::{self, Line, LineKind as Change};
+use crate::sys::text::around_word;
 
 /// Minimum net number of code lines removed for a comment to count as their replacement.
 const LOST: usize = 5;
@@ -164,11 +165,7 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
 /// Returns whether a text mentions the file at `path`, by its path or name, as a word.
 pub fn names(text: &str, path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
-    let is_part = |c: char| c.is_alphanumeric() || c == '_';
-    text.match_indices(name).any(|(at, _)| {
-        let (before, after) = (&text[..at], &text[at + name.len()..]);
-        !before.ends_with(is_part) && !after.starts_with(is_part)
-    })
+    around_word(text, name).next().is_some()
 }
 
 #[cfg(test)]

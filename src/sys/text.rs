@@ -44,6 +44,18 @@ pub(crate) fn first_lines(lines: impl IntoIterator<Item = String>, most: usize) 
     first
 }
 
+/// The texts before and after each place where `word` stands by itself, not as a part of another word.
+pub(crate) fn around_word<'t>(
+    text: &'t str,
+    word: &'t str,
+) -> impl Iterator<Item = (&'t str, &'t str)> {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    let places = text.match_indices(word);
+    places
+        .map(|(at, _)| (&text[..at], &text[at + word.len()..]))
+        .filter(move |(before, after)| !before.ends_with(is_part) && !after.starts_with(is_part))
+}
+
 /// Returns the number of terminal columns that a single line takes.
 pub(crate) fn text_width(text: &str) -> usize {
     text.width()

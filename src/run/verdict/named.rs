@@ -6,7 +6,7 @@ use regex::Regex;
 
 use crate::run::past::warnings::{Concern, signed_lines};
 use crate::sys::diff::{Comparison, LineChange};
-use crate::sys::text::regex;
+use crate::sys::text::{around_word, regex};
 
 /// Number of lines from the start of a test in which its name is searched for.
 const NEAR: usize = 6;
@@ -31,16 +31,12 @@ pub fn names_file(query: &str, path: &str) -> bool {
 
 /// Returns whether the query names a test. A name that is an ordinary word counts only in quotes.
 pub fn names_test(query: &str, name: &str) -> bool {
-    let is_part = |c: char| c.is_alphanumeric() || c == '_';
     let is_quote = |c: char| "`'\"“”«»".contains(c);
     let is_plain = name.chars().all(|c| c.is_lowercase() || c.is_ascii_digit());
-    let mut found = query.match_indices(name);
-    !name.is_empty()
-        && found.any(|(at, _)| {
-            let (before, after) = (&query[..at], &query[at + name.len()..]);
-            let is_whole = !before.ends_with(is_part) && !after.starts_with(is_part);
-            is_whole && (!is_plain || before.ends_with(is_quote) && after.starts_with(is_quote))
-        })
+    let counts = |(before, after): (&str, &str)| {
+        !is_plain || before.ends_with(is_quote) && after.starts_with(is_quote)
+    };
+    !name.is_empty() && around_word(query, name).any(counts)
 }
 
 /// Returns whether the query names a lint that this comment or attribute silences.
