@@ -128,7 +128,130 @@ fn a_change_that_loses_code_is_refused_and_a_file_that_is_split_may_shrink() {
         write("[src/new.rs]", "fn a() {}\n"),
         write(
             "src/new.rs",
-            "fn the_homes_and_permissions_of_all_agents_are_closed_to_the_file_tools() {
+            "<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n",
+        ),
+        write("src/part.rs", &lines(0..90)),
+        write("src/long.rs", "mod part;\n"),
+    ];
+    let (agent, server) = script(&steps);
+    let agent = agent.with_file("src/long.rs", &lines(0..100));
+    let run = agent.work("go").exits(0);
+    let told: Vec<String> = (1..=7).map(|nth| last_told(&server, nth)).collect();
+    for (told, fault) in told.iter().zip([
+        "ERROR: `src/long.rs`: a comment on line 2 of the new text takes the place of 99 lines",
+        "ERROR: `src/long.rs`: a comment on line 6 of the new text takes the place of 95 lines",
+        "ERROR: `src/long.rs` would shrink from 100 lines to 1",
+        "ERROR: `[src/new.rs]` is a path with something around it: write `src/new.rs`",
+        "ERROR: `src/new.rs`: a conflict or search/replace marker, on line 1",
+    ]) {
+        assert!(told.contains(fault), "{told}");
+    }
+    assert!(
+        !told[5].contains("ERROR: ") && !told[6].contains("ERROR: "),
+        "{told:?}"
+    );
+    assert_eq!(agent.project.read("src/long.rs"), "mod part;\n");
+    assert!(!agent.project.path("[src/new.rs]").exists());
+    run.says(&[
+        "`--allow-elision` accepts it",
+        "`--allow-shrink` accepts it",
+        "`--allow-form` accepts it",
+    ]);
+}
+
+#[test]
+fn the_user_may_let_an_agent_shrink_a_file() {
+    let long = "fn f() {}\n".repeat(100);
+    let steps = [write("src/long.rs", "fn f() {}\n")];
+    for arguments in [&["-p", "go", "--allow-shrink"][..], &["-p", "cut long.rs"]] {
+        let (agent, _server) = script(&steps);
+        let agent = agent.with_file("src/long.rs", &long);
+        agent.run(arguments).exits(0);
+        assert_eq!(agent.project.read("src/long.rs"), "fn f() {}\n");
+    }
+}
+
+#[test]
+fn agent_writes_protected_files_with_a_warning_and_undo_restores_them() {
+    let replace = "\"build.sh\"\n\n```find\necho one\n```\n\n```replace\necho two\n```";
+    let steps = [
+        write("build.sh", "#!/bin/sh\necho one\n"),
+        reply("FIND_AND_REPLACE_IN_FILE", replace),
+        write("local.txt", "new\n"),
+        write("src/.gitignore", "*.tmp\n"),
+        write("logs/x", "x\n"),
+    ];
+    let (agent, server) = script(&steps);
+    let ignored = format!("{}\n/local.txt\n", agent.project.read(".gitignore"));
+    let agent = agent
+        .with_file(".gitignore", &ignored)
+        .with_file("local.txt", "old\n");
+    let before = agent.project.read("build.sh");
+    let run = agent.work("go").exits(0);
+    for (nth, said) in [
+        (1, "\nwarning: `build.sh` is protected: "),
+        (2, "\nwarning: `build.sh` is protected: "),
+        (3, "\nwarning: git ignores `local.txt`"),
+        (4, "\nwarning: `src/.gitignore` is protected: "),
+        (5, "ERROR: `logs/x`: this directory is protected"),
+    ] {
+        let told = last_told(&server, nth);
+        assert!(told.contains(said), "{told}");
+    }
+    let warnings = run.result()["warnings"].to_string();
+    assert_eq!(
+        warnings.matches("`build.sh` is protected").count(),
+        1,
+        "{warnings}"
+    );
+    assert_eq!(agent.project.read("build.sh"), "#!/bin/sh\necho two\n");
+    assert_eq!(agent.project.read("local.txt"), "new\n");
+    agent.project.run(&["diff"]).exits(0).says(&[]);
+    agent.project.run(&["undo"]).exits(0);
+    assert_eq!(agent.project.read("build.sh"), before);
+    assert_eq!(agent.project.read("local.txt"), "old\n");
+    assert!(!agent.project.path("src/.gitignore").exists());
+}
+
+#[test]
+fn forged_record_cannot_undo_files_reserved_for_agents() {
+    let (agent, _server) = script(&[write("src/main.rs", "x\n")]);
+    let run = agent.work("go").exits(0);
+    let log = format!("logs/{}/changes.json", run.folder);
+    let forged = agent.project.read(&log).replace("src/main.rs", "build.sh");
+    fs::write(agent.project.path(&log), forged).unwrap();
+    agent
+        .project
+        .run(&["undo"])
+        .exits(6)
+        .says(&["it names `build.sh`, which no run may change"]);
+}
+
+#[test]
+fn outside_is_reached_where_that_is_allowed() {
+    let outside = tempfile::tempdir().unwrap();
+    let path = outside.path().join("o.txt");
+    let shown = path.to_str().unwrap();
+    let replies = [
+        write(shown, "out\n"),
+        reply("READ_FILE", &format!("\"{shown}\"")),
+        done(),
+        PASS.to_owned(),
+    ];
+    let (agent, server) = AgentProject::scripted(&replies);
+    agent.run(&["-p", "go", "--allow-outside"]).exits(0);
+    assert_eq!(fs::read_to_string(&path).unwrap(), "out\n");
+    let told = last_told(&server, 2);
+    assert!(told.contains(">\nout\n<"), "{told}");
+    let told = last_told(&server, 1);
+    assert!(
+        told.contains("\nwarning: it is outside the project"),
+        "{told}"
+    );
+}
+
+#[test]
+fn the_homes_and_permissions_of_all_agents_are_closed_to_the_file_tools() {
     let homes = tempfile::tempdir().unwrap();
     let home = |path: &str| homes.path().join(path);
     for (path, content) in [
