@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::edit::undo::is_undone;
 use crate::edit::undo_log;
+use crate::model::Purpose;
 use crate::model::price::Usd;
 use crate::record::result::{RunRecord, TreeState};
 use crate::run::context::Context;
@@ -42,15 +43,38 @@ pub fn to_undo(context: &Context<'_>, run: Option<&Path>) -> Result<Option<Strin
     }
 }
 
-/// Returns the folders of the runs of an agent's session whose changes have not been undone, and whether they
-/// include the session's last run.
+/// Facts from the runs of an agent's session that still exist.
+#[derive(Debug, Default)]
+pub struct SessionRuns {
+    /// Folders of the runs whose changes have not been undone, oldest first.
+    pub changed: Vec<String>,
+    /// True if the last run is one of them.
+    pub is_latest: bool,
+    /// Tokens of the conversation, according to the agent's last call.
+    pub context: Option<u64>,
+    /// The amount spent.
+    pub spent: Spent,
+}
+
+impl SessionRuns {
+    /// Adds the usage of a run.
+    pub fn used(&mut self, record: &RunRecord) {
+        self.spent = self.spent.plus(Spent::in_run(record));
+        let mut steps = record.steps.iter().rev();
+        let asked = steps.find(|step| step.purpose == Purpose::STEP && step.usage.is_some());
+        let usage = asked.and_then(|step| step.usage);
+        self.context = usage.map(|usage| usage.input_tokens).or(self.context);
+    }
+}
+
+/// Returns the facts from the runs of an agent's session.
 ///
 /// # Errors
 /// Fails if the runs cannot be read.
-pub fn changed_in(context: &Context<'_>, session: &str) -> Result<(Vec<String>, bool), Error> {
+pub fn runs_of(context: &Context<'_>, session: &str) -> Result<SessionRuns, Error> {
     let root = context.project.root();
     let journal = context.project.journal_directory();
-    let (mut changed, mut is_latest) = (Vec::new(), false);
+    let mut runs = SessionRuns::default();
     for run in history::runs(&context.project)? {
         let folder = run.relative();
         if run.agent().and_then(|about| about.session.as_deref()) != Some(session) {
@@ -58,16 +82,17 @@ pub fn changed_in(context: &Context<'_>, session: &str) -> Result<(Vec<String>, 
         }
         // The record is missing if the run was killed.
         let record = run.record.as_ref();
+        record.into_iter().for_each(|record| runs.used(record));
         let may_have_changed = record.is_none_or(|record| record.tree == TreeState::Changed);
         let changes = undo_log::read(root, &folder)?
             .filter(|changes| may_have_changed && !changes.are_none());
-        is_latest = match changes {
+        runs.is_latest = match changes {
             Some(changes) => !is_undone(context.tree(&journal), &folder, &changes)?,
             None => false,
         };
-        changed.extend(is_latest.then_some(folder));
+        runs.changed.extend(runs.is_latest.then_some(folder));
     }
-    Ok((changed, is_latest))
+    Ok(runs)
 }
 
 /// The amount spent on calls to models.

@@ -14,6 +14,7 @@ use uuid::Uuid;
 use crate::model::Purpose;
 use crate::record::event::{Event, Reporter};
 use crate::record::question::{Question, Verdict};
+use crate::record::todos::Todo;
 use crate::run::context::{Context, Stdin};
 use crate::run::outcome::{Failure, Outcome};
 use crate::secret::Redactor;
@@ -189,6 +190,10 @@ impl LineReader for Rc<Screen> {
     fn stands(&mut self, status: Status, commands: Vec<CommandHint>) {
         self.status(|now| *now = status);
         self.post(ToScreen::Commands(commands));
+    }
+
+    fn lists(&mut self, todos: Vec<Todo>) {
+        self.tell(ToScreen::Todos(todos));
     }
 
     fn say(&mut self, words: &str) -> bool {

@@ -24,6 +24,7 @@ use crate::model::ModelSpec;
 use crate::record::event::Event;
 use crate::record::mode::Mode;
 use crate::record::result;
+use crate::record::todos::Todo;
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::sys::exit::Exit;
@@ -161,7 +162,8 @@ pub trait Talker {
     /// # Errors
     /// Fails if the usage cannot be read.
     fn cost(&self, tally: &Tally) -> Result<String, Failure> {
-        Ok(tally.cost(self.standing().tokens))
+        let tokens = self.standing().tokens;
+        Ok(tally.cost(tokens.unwrap_or(tally.session.spent.tokens)))
     }
 
     /// Executes one of the agent's other commands. Returns the message for the user, if any.
@@ -207,13 +209,15 @@ pub struct Standing {
     pub vendor: &'static str,
     /// The size of the model's context window, in tokens.
     pub window: u64,
-    /// The tokens that the session has used.
-    pub tokens: u64,
+    /// The tokens that the session has used; `None` to use the sum of its runs.
+    pub tokens: Option<u64>,
     /// Tokens of the conversation; `None` to use the count of the last call, which a status line shows after each
     /// request.
     pub used: Option<u64>,
     /// The mode, for agents that have modes.
     pub mode: Option<Mode>,
+    /// The session's todo list.
+    pub todos: Vec<Todo>,
 }
 
 impl Standing {
@@ -268,7 +272,7 @@ impl<'t> Talk<'t> {
     /// Fails if the user ends it with Ctrl-C, or no input can be read; or if the last request has failed, and was piped in
     /// or left at a question.
     pub fn run<T: Talker>(&mut self, agent: &mut T) -> Result<(), Failure> {
-        self.remember_changes(agent);
+        self.take_up(agent);
         if agent.has_more_to_do()? {
             let done = agent.attend(self, None);
             let done = self.attended(done);
@@ -400,20 +404,20 @@ impl<'t> Talk<'t> {
 
     /// Undoes the most recent run of this session that changed files and has not been undone.
     fn undo<T: Talker>(&mut self, agent: &mut T) -> Result<String, Failure> {
-        let Some(run) = self.tally.changed.last().cloned() else {
+        let Some(run) = self.tally.session.changed.last().cloned() else {
             let text = "nothing to undo in this session; `code-commit undo` undoes earlier runs";
             return Ok(text.to_owned());
         };
         let outcome = undo::undo(self.context, Some(Path::new(&run)))?;
-        self.tally.changed.pop();
-        self.tally.is_latest = false;
+        self.tally.session.changed.pop();
+        self.tally.session.is_latest = false;
         agent.undone(run)?;
         Ok(outcome.summary)
     }
 
     fn diff(&self) -> Result<String, Failure> {
-        let run = self.tally.changed.last();
-        let Some(run) = run.filter(|_| self.tally.is_latest) else {
+        let session = &self.tally.session;
+        let Some(run) = session.changed.last().filter(|_| session.is_latest) else {
             let text = "the last request has changed nothing that is still there";
             return Ok(text.to_owned());
         };
@@ -463,17 +467,18 @@ impl<'t> Talk<'t> {
         which: SessionChoice,
     ) -> Result<String, Failure> {
         let text = agent.change_session(which)?;
-        self.tally.forget_context();
-        self.remember_changes(agent);
+        self.take_up(agent);
         Ok(text)
     }
 
-    /// Finds the session's runs whose changes can still be undone.
-    pub fn remember_changes<T: Talker>(&mut self, agent: &T) {
-        let session = agent.standing().session;
-        let found = session.map(|id| last::changed_in(self.context, &id));
+    /// Reads the session's runs, and shows its todo list on the screen.
+    pub fn take_up<T: Talker>(&mut self, agent: &T) {
+        let standing = agent.standing();
+        self.user.borrow_mut().lists(standing.todos);
+        let found = standing.session.map(|id| last::runs_of(self.context, &id));
         // Unreadable runs must not prevent the conversation.
-        (self.tally.changed, self.tally.is_latest) = found.and_then(Result::ok).unwrap_or_default();
+        self.tally
+            .take_up(found.and_then(Result::ok).unwrap_or_default());
     }
 
     /// Shows the status, in line mode too.
@@ -490,7 +495,7 @@ impl<'t> Talk<'t> {
             let line = self.tally.line(
                 &model,
                 &directory.to_string_lossy(),
-                standing.tokens,
+                standing.tokens.unwrap_or(self.tally.session.spent.tokens),
                 standing.window,
             );
             self.context.reporter.event(&Event::Status(line));

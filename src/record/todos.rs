@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::tasks::{Task, TaskStatus};
+
 /// The progress of a todo.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -26,6 +28,20 @@ pub struct Todo {
     /// The description while it is in progress: `Running the tests`; `None`: `content`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active_form: Option<String>,
+}
+
+impl From<&Task> for Todo {
+    fn from(task: &Task) -> Self {
+        Self {
+            content: task.text.clone(),
+            status: match task.status {
+                TaskStatus::Pending => TodoStatus::Pending,
+                TaskStatus::InProgress => TodoStatus::InProgress,
+                TaskStatus::Complete => TodoStatus::Completed,
+            },
+            active_form: None,
+        }
+    }
 }
 
 impl Todo {

@@ -15,6 +15,7 @@ use rustix::termios::{QueueSelector, tcflush};
 
 use self::hidden::HiddenEcho;
 use crate::record::question::{Question, Verdict};
+use crate::record::todos::Todo;
 use crate::sys::interrupt::{Interrupt, Interrupted};
 use crate::sys::text::{line_of, printable};
 use crate::ui::stderr;
@@ -147,6 +148,9 @@ pub trait LineReader {
 
     /// Shows the status and the available commands, if there is a place for them.
     fn stands(&mut self, _status: Status, _commands: Vec<CommandHint>) {}
+
+    /// Shows the todo list, if there is a place for it.
+    fn lists(&mut self, _todos: Vec<Todo>) {}
 
     /// Shows the answer to a command, as Markdown; returns `false` if there is no screen.
     fn say(&mut self, _words: &str) -> bool {

@@ -108,6 +108,33 @@ fn a_stop_ends_the_request_and_not_the_program() {
 }
 
 #[test]
+fn another_session_shows_its_own_tasks_and_its_own_context() {
+    let (agent, _server) = AgentProject::scripted(&[done(), PASS.to_owned()]);
+    let Some(mut screen) = opened(&agent, 120) else {
+        return;
+    };
+    screen
+        .types("go\r")
+        .shows("log: logs/")
+        .shows("Todos 0/2")
+        .shows("Context: 100/")
+        .types("/clear\r")
+        .hides("Todos ")
+        .shows("Context: 0/")
+        .types("/resume 1\r")
+        .shows("Todos 0/2")
+        .shows("Context: 100/")
+        .types(CTRL_D);
+    assert_eq!(screen.ends().1, 0);
+    let mut screen = Screen::open(&agent.command(&["--resume"]), 120, 60).unwrap();
+    screen
+        .shows("Todos 0/2")
+        .shows("Context: 100/")
+        .types(CTRL_D);
+    assert_eq!(screen.ends().1, 0);
+}
+
+#[test]
 fn commands_are_completed_and_an_unknown_one_is_not_sent() {
     let (agent, server) = AgentProject::scripted(&[done(), PASS.to_owned()]);
     let Some(mut screen) = opened(&agent, 100) else {

@@ -12,6 +12,7 @@ use crate::support::plan::{
     MODEL, PlanProject, last_told, queries, query, response, said, serving, summary_with_updates,
     tasks, tasks_with_criteria, write,
 };
+use crate::support::screen::{CTRL_D, Screen};
 use crate::support::{Answer, Finished, TestProject};
 
 /// Replies for a whole request: a list, two steps and a log entry.
@@ -315,6 +316,42 @@ fn the_commands_of_a_talk_are_those_of_all_agents() {
     assert!(!plan.project.path("a.txt").exists());
     assert_eq!(plan.sessions().len(), 2);
     assert_eq!(queries(&server), whole().len());
+}
+
+#[test]
+fn another_session_shows_its_own_work_steps_and_usage() {
+    let (plan, _server) = PlanProject::scripted(&whole());
+    let Some(mut screen) = Screen::open(&plan.command(&[]), 120, 60) else {
+        return;
+    };
+    let summary = "Result: ✓ a.txt is there";
+    screen
+        .shows("What would you like to build?")
+        .types("Make a.txt\r")
+        .shows("(yes/no/edit)")
+        .rests()
+        .types("yes\r")
+        .shows("plan's log has it")
+        .shows("Todos 2/2")
+        .shows("· 750 tokens ·")
+        .shows("Context: 100/")
+        .types("/clear\r")
+        .shows("(new session)")
+        .hides("Todos ")
+        .shows("Context: 0/")
+        .types("/resume 1\r")
+        .shows("Todos 2/2")
+        .shows("Context: 100/")
+        .until("the last request and its summary", |contents| {
+            let (_, since) = contents.split_once("(resumed)").unwrap_or_default();
+            since.contains("> Make a.txt") && since.contains(summary)
+        })
+        .types("/cost\r")
+        .shows(
+            "this session: 750 tokens, $0 and 5 calls at an unknown price; since it was opened: 0s",
+        )
+        .types(CTRL_D);
+    assert_eq!(screen.ends().1, 0);
 }
 
 #[test]

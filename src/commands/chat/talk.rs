@@ -103,10 +103,11 @@ impl Talker for Chat<'_, '_> {
     fn standing(&self) -> Standing {
         Standing {
             session: Some(self.place.id()),
-            tokens: self.place.base.stored.session.borrow().file.total_tokens,
+            tokens: Some(self.place.base.stored.session.borrow().file.total_tokens),
             // Calls made besides the conversation do not count towards its size.
             used: Some(self.place.used()),
             mode: Some(self.place.mode.get()),
+            todos: self.place.todos.borrow().clone(),
             ..Standing::of(&self.place.base.models.first.spec, self.place.window())
         }
     }
@@ -138,7 +139,7 @@ impl Talker for Chat<'_, '_> {
     }
 
     fn show(&self) {
-        self.post(ToScreen::Todos(self.place.todos.borrow().clone()));
+        self.post(ToScreen::Todos(self.standing().todos));
     }
 
     fn attend(
@@ -431,7 +432,7 @@ impl Chat<'_, '_> {
     /// Offers a file that the agent has written. Returns a message about the outcome.
     fn offer(&self, talk: &mut Talk<'_>, path: &str, content: &str) -> Result<String, Failure> {
         let text = proposals::offer(self.place, self.user, path, content)?;
-        talk.remember_changes(self);
+        talk.take_up(self);
         Ok(text)
     }
 

@@ -43,6 +43,7 @@ use crate::commands::workspace::{AgentOptions, PROOF_TIMEOUT, Workspace, home};
 use crate::model::Purpose;
 use crate::project::home::DEV;
 use crate::record::event::Event;
+use crate::record::todos::Todo;
 use crate::run::context::{Context, ModelChoice, Stdin};
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::recovery;
@@ -152,7 +153,8 @@ impl Talker for Developer<'_, '_> {
         let place = &self.place;
         Standing {
             session: place.is_begun().then(|| session.id.to_string()),
-            tokens: session.file.total_tokens,
+            tokens: Some(session.file.total_tokens),
+            todos: session.conversation.tasks.iter().map(Todo::from).collect(),
             ..Standing::of(&place.models.first.spec, place.limits.context())
         }
     }

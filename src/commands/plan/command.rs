@@ -11,6 +11,7 @@ use super::chat_log::{ChatLog, SYSTEM, USER};
 use super::ends::{are_over, end_of};
 use super::file::PlanFile;
 use super::place::{OpenPlan, PlanPlace, keep_models, models, open_session, plan_file_of, table};
+use super::progress::shown;
 use super::session::{PlanStage, PlanState, StepsEnd, WorkEnd};
 use super::stages::{BUILD_SCRIPT, PROTOCOL, Stages};
 use super::summary::note_unsummed;
@@ -22,7 +23,6 @@ use crate::agent::restricted::AuditCommands;
 use crate::commands::agent_run::{AgentRun, AgentSetup, NOTHING_TO_COMPACT, SUMMARY, compact};
 use crate::commands::answers::AnswerSource;
 use crate::commands::error::CommandError;
-use crate::commands::last;
 use crate::commands::screen::with_user;
 use crate::commands::stored_session::{SessionChoice, SessionLog as _};
 use crate::commands::talk::slash::Slash;
@@ -35,6 +35,7 @@ use crate::project::home::PLAN;
 use crate::record::event::Event;
 use crate::record::result::{PlanRecord, PlanStepRecord};
 use crate::record::run_files;
+use crate::record::todos::Todo;
 use crate::run::context::{Context, ModelChoice, Stdin};
 use crate::run::not_ready::NotReady;
 use crate::run::outcome::{Failure, Outcome};
@@ -152,6 +153,9 @@ fn in_session(
     let is_locked = options.is_headless() || !is_resumed;
     let lock = is_locked.then(|| recovery::take(context)).transpose()?;
     let stored = resumed.map_or_else(open, Ok)?;
+    if is_resumed && !options.is_headless() {
+        recap(context, &stored);
+    }
     // At the terminal, the project is locked only while a request is worked on.
     let lock = lock.filter(|_| options.is_headless());
     let path = stored.session.borrow().chat_log();
@@ -199,6 +203,21 @@ fn document_of<'p>(context: &'p Context<'_>, open: &OpenPlan<'_>, path: &'p Path
     }
 }
 
+/// Shows the last request of a resumed session and, if its work is done, the summary of that.
+fn recap(context: &Context<'_>, kept: &OpenPlan<'_>) {
+    let state = kept.state(PlanState::clone);
+    let path = kept.session.borrow().document(context.project.root());
+    let is_done = state.stage == PlanStage::Done;
+    let read = document_of(context, kept, &path).read().ok();
+    let mut log = read.map_or_else(Vec::new, |read| read.plan().execution_log);
+    let summary = log.pop().filter(|_| is_done);
+    let summary = summary.map_or_else(String::new, |entry| format!("\n\n{entry}"));
+    if let Some(request) = state.requests.last() {
+        let shown = format!("> {request}{summary}");
+        context.reporter.event(&Event::Shown(shown));
+    }
+}
+
 /// The final event of a run, for the chat log.
 fn ended<T>(done: &Result<(Outcome, T), Failure>) -> Event {
     match done {
@@ -236,8 +255,11 @@ impl Talker for Worker<'_> {
         let base = &self.place.base;
         let is_begun = base.stored.state(|state| !state.requests.is_empty());
         let window = base.limits.max_context_tokens.unwrap_or_default();
+        let read = self.document().read();
+        let tasks = read.map_or_else(|_| Vec::new(), |read| read.plan().tasks);
         Standing {
             session: is_begun.then(|| base.stored.id()),
+            todos: tasks.iter().map(|task| Todo::from(&shown(task))).collect(),
             ..Standing::of(&base.models.first.spec, window)
         }
     }
@@ -284,14 +306,13 @@ impl Talker for Worker<'_> {
         Ok(())
     }
 
-    fn cost(&self, _tally: &Tally) -> Result<String, Failure> {
-        let spent = last::spent_in(self.context, &self.place.base.stored.id())?;
-        Ok(format!("this session: {spent}"))
+    fn cost(&self, tally: &Tally) -> Result<String, Failure> {
+        Ok(tally.cost_of_session())
     }
 
     fn obey(
         &mut self,
-        _talk: &mut Talk<'_>,
+        talk: &mut Talk<'_>,
         command: Slash,
         focus: &str,
     ) -> Result<Option<String>, Failure> {
@@ -309,8 +330,9 @@ impl Talker for Worker<'_> {
             advice,
             ..base.setup(NAME, AnswerSource::Nowhere)
         };
-        let done = compact(self.context, setup, &PROTOCOL, (SUMMARY, focus))?;
-        Ok(Some(done.summary))
+        let done = compact(self.context, setup, &PROTOCOL, (SUMMARY, focus));
+        talk.spend(&done);
+        Ok(Some(done?.summary))
     }
 
     fn is_over(&self) -> bool {

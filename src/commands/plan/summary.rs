@@ -61,7 +61,6 @@ impl Stages<'_, '_, '_> {
         }
         let entry = LogEntry {
             timestamp: self.context.clock.now().timestamp_millis(),
-            tools_used: tools,
             ..summary.log_entry
         };
         let mut untold = Vec::new();
@@ -116,6 +115,7 @@ impl Stages<'_, '_, '_> {
             words.trim_start_matches(sign).trim_start()
         });
         entry.result = format!("{} {words}", SIGNS[end as usize]);
+        entry.tools_used = tools.to_vec();
         let known = self.read()?.plan().acceptance_criteria;
         let updates = summary.acceptance_criteria_updates.iter();
         let is_met = |update: &&Criterion| {
@@ -128,13 +128,7 @@ impl Stages<'_, '_, '_> {
         if !completed.is_empty() {
             completed.insert_str(0, "\n\nAcceptance Criteria Completed:");
         }
-        Ok(format!(
-            "=== Work Summary ===\nAction: {}\nDetails: {}\nResult: {}\nTools: {}{completed}",
-            entry.action,
-            entry.details,
-            entry.result,
-            tools.join(", ")
-        ))
+        Ok(format!("{entry}{completed}"))
     }
 
     /// Records the work when there is no summary, with an entry of the program's own; also the plan's progress if the

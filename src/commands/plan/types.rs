@@ -2,6 +2,8 @@
 //!
 //! In JSON, field names are in camel case; times are in milliseconds since 1970, UTC.
 
+use std::fmt;
+
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
@@ -227,6 +229,18 @@ pub struct LogEntry {
     /// The tools that were used.
     #[serde(default, alias = "tools_used", deserialize_with = "lines")]
     pub tools_used: Vec<String>,
+}
+
+impl fmt::Display for LogEntry {
+    /// Formats the summary as specified.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tools = self.tools_used.join(", ");
+        write!(
+            f,
+            "=== Work Summary ===\nAction: {}\nDetails: {}\nResult: {}\nTools: {tools}",
+            self.action, self.details, self.result
+        )
+    }
 }
 
 /// The maximum length of a line of the plan, in characters.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::model::Purpose;
+use crate::commands::last::SessionRuns;
 use crate::model::price::Usd;
 use crate::record::result::{RunRecord, TreeState};
 use crate::run::outcome::{Failure, Outcome};
@@ -20,12 +20,8 @@ pub struct Tally {
     took: Duration,
     /// Duration of the last request.
     last_took: Option<Duration>,
-    /// Tokens of the conversation, according to the agent's last call.
-    context: Option<u64>,
-    /// Folders of the runs that changed something and were not undone, oldest first.
-    pub changed: Vec<String>,
-    /// True if the last request is the last of these runs.
-    pub is_latest: bool,
+    /// The runs of the current session.
+    pub session: SessionRuns,
 }
 
 impl Tally {
@@ -34,19 +30,16 @@ impl Tally {
         self.spend(record);
         self.took += record.seconds.0;
         self.last_took = Some(record.seconds.0);
-        let steps = record.steps.iter().rev();
-        let mut counted = steps.filter(|step| step.purpose == Purpose::STEP);
-        let used = counted.find_map(|step| step.usage);
-        self.context = used.map(|used| used.input_tokens).or(self.context);
-        self.is_latest = record.tree == TreeState::Changed;
-        if self.is_latest {
-            self.changed.extend(record.log.clone());
+        self.session.is_latest = record.tree == TreeState::Changed;
+        if self.session.is_latest {
+            self.session.changed.extend(record.log.clone());
         }
     }
 
     /// Counts a run and adds its cost.
     pub fn spend(&mut self, record: &RunRecord) {
         self.requests += 1;
+        self.session.used(record);
         match record.total_cost() {
             Some(cost) => self.spent = Some(self.spent.unwrap_or(Usd::ZERO) + cost),
             None => self.unpriced += 1,
@@ -55,12 +48,12 @@ impl Tally {
 
     /// Returns the tokens of the conversation; 0 if they have not been counted yet.
     pub fn context(&self) -> u64 {
-        self.context.unwrap_or_default()
+        self.session.context.unwrap_or_default()
     }
 
-    /// Clears the values of the previous conversation.
-    pub fn forget_context(&mut self) {
-        (self.context, self.last_took) = (None, None);
+    /// Takes up a session with these runs.
+    pub fn take_up(&mut self, session: SessionRuns) {
+        (self.session, self.last_took) = (session, None);
     }
 
     /// Formats the status line: `model · directory · context 4% · 12,345 tokens · $0.0123 · 42s · keys`.
@@ -71,13 +64,19 @@ impl Tally {
         let parts = [
             Some(model.to_owned()),
             Some(directory.to_owned()),
-            self.context.map(share),
+            self.session.context.map(share),
             tokens,
             spent.map(|spent| spent.to_string()),
             self.last_took.map(elapsed),
             Some("/help, Ctrl-D quits".to_owned()),
         ];
         parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
+    }
+
+    /// Describes the usage of the session, for an agent that is set up again for each.
+    pub fn cost_of_session(&self) -> String {
+        let (spent, took) = (self.session.spent, elapsed(self.took));
+        format!("this session: {spent}; since it was opened: {took}")
     }
 
     /// Describes the usage so far; `tokens` are the session's.
@@ -113,6 +112,7 @@ pub fn record_of(done: &Result<Outcome, Failure>) -> Option<&RunRecord> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Purpose;
     use crate::model::usage::Usage;
     use crate::record::seconds::Seconds;
     use crate::record::step::Step;
@@ -163,7 +163,7 @@ mod tests {
         );
         // As shown in the screen's status bar.
         assert!(tally.line("m", "demo", 0, 128_000).contains("context 0%"));
-        assert_eq!(tally.changed, ["logs/1"]);
+        assert_eq!(tally.session.changed, ["logs/1"]);
         assert_eq!(
             tally.cost(12_345),
             "this session: 12,345 tokens; since the start: 2 requests, $0.50 and 1 request at an unknown price, 2m 10s"

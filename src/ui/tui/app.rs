@@ -19,7 +19,6 @@ use super::transcript::Transcript;
 use super::{Entry, FromScreen, Status, Submission, ToScreen};
 use crate::record::event::Event;
 use crate::record::mode::SharedMode;
-use crate::record::tasks::{Task, TaskStatus};
 use crate::record::todos::{Todo, TodoStatus};
 use crate::ui::present::{self, present};
 
@@ -297,7 +296,7 @@ impl App {
             }),
             Event::ToolResult { .. } => self.wait_for(Waiting::Thinking),
             Event::Todos(todos) => self.todos.clone_from(todos),
-            Event::Tasks(tasks) => self.todos = tasks.iter().map(todo).collect(),
+            Event::Tasks(tasks) => self.todos = tasks.iter().map(Todo::from).collect(),
             _ => {}
         }
         self.transcript.event(event);
@@ -373,19 +372,6 @@ impl App {
     /// Returns whether the input contains text, in which case a question would interrupt the user.
     pub fn is_typing(&self) -> bool {
         !self.composer.is_empty()
-    }
-}
-
-/// Converts a task to an item of the todo list.
-fn todo(task: &Task) -> Todo {
-    Todo {
-        content: task.text.clone(),
-        status: match task.status {
-            TaskStatus::Pending => TodoStatus::Pending,
-            TaskStatus::InProgress => TodoStatus::InProgress,
-            TaskStatus::Complete => TodoStatus::Completed,
-        },
-        active_form: None,
     }
 }
 
