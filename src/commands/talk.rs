@@ -34,8 +34,10 @@ use crate::ui::tui::{CommandHint, Connection, Menu, Status, Submission};
 
 /// A second Ctrl-C within this time ends the program.
 const AT_ONCE: Duration = Duration::from_secs(2);
-/// The hint for a user who has stopped the work.
-const INSTEAD: &str = "say what to do instead; Ctrl-C again ends";
+/// The hint for a user who has stopped the work on the screen.
+const INSTEAD: &str = "say what to do instead";
+/// The hint for a user who has stopped the work by lines.
+const INSTEAD_OR_END: &str = "say what to do instead; Ctrl-C again ends";
 
 /// The message for a conversation whose last request has failed.
 const UNFINISHED: &str = "the last request was not completed";
@@ -48,7 +50,7 @@ pub trait Talker {
     const COMMANDS: &'static [Slash] = &slash::COMMON;
     /// The prompt at the start of a line.
     const PROMPT: &'static str;
-    /// True if the first Ctrl-C at the prompt ends the conversation, as there is never work to return from.
+    /// True if a stop ends the program, as does the first Ctrl-C at the prompt of lines: there is no next request.
     const LEAVES_AT_ONCE: bool = false;
     /// The introduction of `/help` by lines.
     const INTRODUCTION: &'static str = slash::AT_REQUEST;
@@ -387,7 +389,7 @@ impl<'t> Talk<'t> {
         Ok(Some(match command {
             Slash::Help => {
                 if self.user.borrow().is_screen() {
-                    slash::screen_help(&agent.hints(), T::KEYS)
+                    slash::screen_help(&agent.hints(), T::KEYS, T::LEAVES_AT_ONCE)
                 } else {
                     slash::help(T::INTRODUCTION, &agent.hints()) + T::SIGNS
                 }
@@ -511,6 +513,7 @@ impl<'t> Talk<'t> {
             vendor: standing.vendor,
             window: standing.window,
             connection: self.connection,
+            is_one_task: T::LEAVES_AT_ONCE,
         };
         self.user.borrow_mut().stands(status, agent.hints());
     }
@@ -530,7 +533,7 @@ pub fn say(context: &Context<'_>, user: &User, words: &str) {
 /// Fails if the conversation has failed.
 pub fn left(session: Option<String>, talked: Result<(), Failure>) -> Result<Outcome, Failure> {
     let text = session.map_or_else(
-        || "there is no session to resume".to_owned(),
+        || "nothing was asked for".to_owned(),
         |id| format!("session {id}: `--resume` continues it"),
     );
     match talked {
@@ -605,7 +608,9 @@ pub fn tell(
     // At a question, Ctrl-C arrives as a key.
     let is_stopped = taken > 0 || matches!(failure.error.exit(), Exit::Interrupted(_));
     let (error, hint) = if is_stopped {
-        let hint = result::hint(Some(INSTEAD.to_owned()), failure.tree);
+        let is_screen = user.borrow().is_screen();
+        let instead = if is_screen { INSTEAD } else { INSTEAD_OR_END };
+        let hint = result::hint(Some(instead.to_owned()), failure.tree);
         ("stopped".to_owned(), hint)
     } else {
         (failure.error.to_string(), failure.hint())

@@ -34,7 +34,7 @@ fn requests_come_from_a_pipe_and_its_end_ends_the_talk() {
     run.says(&["> see @notes.txt", "Again.", "More."]);
     assert!(said(&server.messages()[2]["messages"][0]).contains("hi"));
     let run = chat.typed(PLAIN, "").exits(0);
-    assert_eq!(run.stdout, "there is no session to resume\n");
+    assert_eq!(run.stdout, "nothing was asked for\n");
     server.assert_clean();
 }
 

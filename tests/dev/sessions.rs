@@ -482,7 +482,7 @@ fn a_session_without_a_request_is_not_saved() {
         ("!ls\n", "`!` runs no command here"),
     ] {
         let run = agent.typed(&[], typed).exits(0).says(&[told]);
-        assert_eq!(run.stdout, "there is no session to resume\n");
+        assert_eq!(run.stdout, "nothing was asked for\n");
     }
     agent.run(&["--resume", "-p", "x"]).exits(2);
 }

@@ -131,7 +131,7 @@ fn the_commands_of_all_agents_have_an_answer_before_a_task_and_in_it() {
         "there is nothing to clear: each task is a run of its own",
         "there is nothing to compact yet",
         "there is no earlier run to resume",
-        "answer the agent; an empty line or Ctrl-D lets it go on by itself, `/exit` or Ctrl-C ends the run\n  \
+        "answer the agent; Esc, or by lines an empty one or Ctrl-D, lets it go on by itself; `/exit` or Ctrl-C ends the run\n  \
            /cost              show tokens and dollars\n  /exit              quit, as `/quit` does\n  /help",
         "this run so far: 150 tokens, ",
         &format!("the last of them `{START}`"),
@@ -288,9 +288,12 @@ fn report_follows_the_screens_questions_and_steps() {
         .shows("Ask for something")
         .shows("What should be done?")
         .shows("● gpt-5-deployed")
+        .shows("esc×2: end the run")
+        .types("/help\r")
+        .shows("clear the input, end the run, quit")
         .types("Add a flag.\r")
         .shows("Which flag?")
-        .shows("Press Esc to cancel")
+        .shows("Esc goes on without")
         .rests()
         .types("--verbose\r");
     let (shown, code) = screen.ends();

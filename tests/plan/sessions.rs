@@ -389,7 +389,7 @@ fn a_session_in_which_nothing_was_asked_for_is_not_offered() {
     let (plan, _server) = PlanProject::scripted(&[""; 0]);
     for typed in ["", "/resume\n/clear\n/resume\n/exit\n"] {
         let run = plan.typed(&[], typed).exits(0);
-        assert_eq!(run.stdout, "there is no session to resume\n");
+        assert_eq!(run.stdout, "nothing was asked for\n");
         assert!(!run.stderr.contains("Resume a session"), "{}", run.stderr);
     }
 }
@@ -402,7 +402,7 @@ fn a_new_session_does_not_change_the_exit_code() {
     let plan = PlanProject::new(&server);
     let run = plan.typed(&[], "Look around\n/clear\n").exits(4);
     let run = run.says(&["the last request was not completed"]);
-    assert_eq!(run.stdout, "there is no session to resume\n");
+    assert_eq!(run.stdout, "nothing was asked for\n");
     let run = plan.typed(&[], "/clear\nWrite a.txt\n/clear\n").exits(0);
     assert!(!run.stderr.contains("not completed"), "{}", run.stderr);
 }

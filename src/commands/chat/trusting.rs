@@ -120,7 +120,11 @@ pub fn trust(context: &Context<'_>, is_given: bool) -> Result<Outcome, Failure> 
     let trusted = permissions.trust(&untrusted.commands);
     trusted.map_err(NotReady::of)?;
     let paths = untrusted.paths.join(", ");
-    Ok(Outcome::new(format!("done: {paths} trusted as it is now")))
+    let are = match untrusted.paths.len() {
+        1 => "it is",
+        _ => "they are",
+    };
+    Ok(Outcome::new(format!("done: {paths} trusted as {are} now")))
 }
 
 fn is_agreed(context: &Context<'_>) -> Result<bool, Error> {

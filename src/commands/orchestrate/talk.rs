@@ -24,7 +24,7 @@ pub const GREETING: &str = "What should be done? Two remote agents implement and
 
 /// The help at a question.
 pub const AT_QUESTION: Help<'_> = (
-    "answer the agent; an empty line or Ctrl-D lets it go on by itself, `/exit` or Ctrl-C ends the run",
+    "answer the agent; Esc, or by lines an empty one or Ctrl-D, lets it go on by itself; `/exit` or Ctrl-C ends the run",
     &[Slash::Cost, Slash::Exit, Slash::Help],
 );
 

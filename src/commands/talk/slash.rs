@@ -70,8 +70,8 @@ const KEYS: &str = "\
 | Enter | send |
 | Ctrl-J, Alt-Enter, Shift-Enter, `\\` Enter | begin a line |
 | Up, Down, Ctrl-R | go through what was sent before |
-| Esc Esc | stop the agent |
-| Ctrl-C | clear the input, stop, quit |
+| Esc Esc | {stop} |
+| Ctrl-C | clear the input, {stop}, quit |
 | Ctrl-D | quit |
 | Ctrl-Z | stop for the shell |
 | Ctrl-G | edit in $EDITOR |
@@ -186,15 +186,22 @@ pub fn listed(commands: &[Slash], own: &[CommandHint]) -> Vec<CommandHint> {
     hints.chain(own.iter().cloned()).collect()
 }
 
-/// Returns the text of `/help` on the screen, in Markdown; `keys` are rows for the keys that only this agent has.
-pub fn screen_help(hints: &[CommandHint], keys: &str) -> String {
+/// Returns the text of `/help` on the screen, in Markdown; `keys` are rows for the keys that only this agent has. A stop
+/// ends an agent that works on one task.
+pub fn screen_help(hints: &[CommandHint], keys: &str, is_one_task: bool) -> String {
     let lines = hints.iter().map(|hint| {
         // A bare `|` would begin another table cell.
         let usage = usage(hint).replace('|', "\\|");
         format!("| `{usage}` | {} |\n", hint.description)
     });
+    let stop = if is_one_task {
+        "end the run"
+    } else {
+        "stop the agent"
+    };
+    let shared = KEYS.replace("{stop}", stop);
     format!(
-        "| command | does |\n|---|---|\n{}\n{KEYS}\n{keys}",
+        "| command | does |\n|---|---|\n{}\n{shared}\n{keys}",
         lines.collect::<String>()
     )
 }
@@ -305,7 +312,7 @@ mod tests {
                 SlashLine::Command(*command, "")
             );
             let usage = usage(hint).replace('|', "\\|");
-            assert!(screen_help(&hints, "").contains(&format!("| `{usage}` |")));
+            assert!(screen_help(&hints, "", false).contains(&format!("| `{usage}` |")));
         }
     }
 }

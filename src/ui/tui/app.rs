@@ -161,7 +161,7 @@ impl App {
             }
             ToScreen::Choose(menu) => self.ask(Dialog::menu(menu)),
             ToScreen::Type { prompt, is_secret } => {
-                self.ask(Dialog::Line(prompt));
+                self.ask(Dialog::Line(prompt, is_secret));
                 self.composer.begin_line(is_secret);
             }
             ToScreen::Commands(commands) => self.composer.set_commands(commands),

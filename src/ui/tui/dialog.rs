@@ -17,7 +17,7 @@ use nucleo_matcher::{Config, Matcher};
 use self::question::QuestionDialog;
 use super::completion::pattern;
 use super::keys::{is_cancel, is_letter, moved};
-use super::list::{self, CANCEL, SENDS, put};
+use super::list::{self, ANSWERS, CANCEL, SENDS, put};
 use super::{FromScreen, Menu, theme};
 use crate::record::question::{Answer, Question, Verdict};
 use crate::sys::text::{printable, text_width};
@@ -32,8 +32,8 @@ pub enum Dialog {
     Question(Box<QuestionDialog>),
     /// A choice from a list.
     Menu(MenuDialog),
-    /// A line, which is typed in the input, after this prompt.
-    Line(String),
+    /// A line, which is typed in the input, after this prompt; true if it is a secret.
+    Line(String, bool),
 }
 
 impl Dialog {
@@ -54,14 +54,14 @@ impl Dialog {
         match self {
             Self::Question(question) => question.is_redirecting,
             Self::Menu(_) => false,
-            Self::Line(_) => true,
+            Self::Line(..) => true,
         }
     }
 
     /// Returns the answer for a text from the input.
     pub fn typed(&self, text: String) -> FromScreen {
         match self {
-            Self::Line(_) => FromScreen::Typed(Some(text)),
+            Self::Line(..) => FromScreen::Typed(Some(text)),
             Self::Question(_) | Self::Menu(_) => FromScreen::Answered(Verdict {
                 answer: Answer::Instead(text),
                 is_for_good: false,
@@ -75,7 +75,7 @@ impl Dialog {
             Self::Question(question) => question.height(inner_width(width)),
             // The filter, the items, and the hint on closing.
             Self::Menu(menu) => menu.menu.items.len() + 2,
-            Self::Line(prompt) => 1 + below_title(prompt, width).len(),
+            Self::Line(prompt, _) => 1 + below_title(prompt, width).len(),
         };
         u16::try_from(rows)
             .unwrap_or(u16::MAX)
@@ -87,10 +87,10 @@ impl Dialog {
         let title = match self {
             Self::Question(question) => question.title(inner_width(area.width)),
             Self::Menu(menu) => printable(&menu.menu.title, &[]),
-            Self::Line(prompt) if below_title(prompt, area.width).is_empty() => {
+            Self::Line(prompt, _) if below_title(prompt, area.width).is_empty() => {
                 printable(prompt, &[])
             }
-            Self::Line(_) => "Question".to_owned(),
+            Self::Line(..) => "Question".to_owned(),
         };
         let block = Block::bordered().border_style(theme::BORDER);
         let inner = block.inner(area);
@@ -101,12 +101,13 @@ impl Dialog {
                 below = question.border(inner.width.into());
             }
             Self::Menu(menu) => menu.render(inner, buf),
-            Self::Line(prompt) => {
+            Self::Line(prompt, is_secret) => {
+                let keys = if *is_secret { SENDS } else { ANSWERS };
                 let lines = below_title(prompt, area.width);
                 for (row, line) in lines.iter().enumerate() {
                     put(buf, inner, row, line, theme::HEADING);
                 }
-                put(buf, inner, lines.len(), SENDS, theme::DIM);
+                put(buf, inner, lines.len(), keys, theme::DIM);
             }
         }
         let [left, right] = below.map(Line::from);
@@ -123,7 +124,7 @@ impl Dialog {
         match self {
             Self::Question(question) => question.key(key).map(FromScreen::Answered),
             Self::Menu(menu) => menu.key(key),
-            Self::Line(_) => is_cancel(key).then_some(FromScreen::Typed(None)),
+            Self::Line(..) => is_cancel(key).then_some(FromScreen::Typed(None)),
         }
     }
 

@@ -177,6 +177,8 @@ pub struct Status {
     pub window: u64,
     /// The state of the connection to the vendor.
     pub connection: Connection,
+    /// True if stopping the work ends the program.
+    pub is_one_task: bool,
 }
 
 /// The result of the last attempt to reach the vendor.

@@ -17,6 +17,8 @@ use crate::ui::blocks::one_line;
 const KEYS: &str = "shift+tab: cycle mode | esc×2: stop | /help: commands";
 /// The essential keys of an agent without modes.
 const KEYS_WITHOUT_MODES: &str = "esc×2: stop | ctrl+d: quit | /help: commands";
+/// The essential keys of an agent that works on one task.
+const KEYS_OF_ONE_TASK: &str = "esc×2: end the run | ctrl+d: quit | /help: commands";
 /// The height with a border, in lines.
 pub const HEIGHT: u16 = 3;
 
@@ -33,7 +35,12 @@ pub fn render(status: &Status, mode: Option<Mode>, area: Rect, buf: &mut Buffer)
     }
     let room = usize::from(inner.width);
     let model = one_line(&status.model);
-    let keys = Line::styled(mode.map_or(KEYS_WITHOUT_MODES, |_| KEYS), theme::DIM);
+    let keys = match mode {
+        Some(_) => KEYS,
+        None if status.is_one_task => KEYS_OF_ONE_TASK,
+        None => KEYS_WITHOUT_MODES,
+    };
+    let keys = Line::styled(keys, theme::DIM);
     let context = context(status);
     let with_model = left(status, mode, Some(&model));
     let without = left(status, mode, None);

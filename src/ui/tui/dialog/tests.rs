@@ -329,18 +329,21 @@ fn one_of_a_menu_is_chosen() {
 
 #[test]
 fn a_line_is_typed_in_the_input() {
-    let mut dialog = Dialog::Line("API key".to_owned());
+    let mut dialog = Dialog::Line("API key".to_owned(), true);
     insta::assert_snapshot!(drawn(&dialog, 40), @r"
     ┌ API key ─────────────────────────────┐
     │Enter sends it | Press Esc to cancel  │
     └──────────────────────────────────────┘
     ");
-    let long = Dialog::Line("Does this summary look correct? (yes/no/edit): ".to_owned());
+    let long = Dialog::Line(
+        "Does this summary look correct? (yes/no/edit): ".to_owned(),
+        false,
+    );
     insta::assert_snapshot!(drawn(&long, 40), @r"
     ┌ Question ────────────────────────────┐
     │Does this summary look correct?       │
     │(yes/no/edit):                        │
-    │Enter sends it | Press Esc to cancel  │
+    │Enter sends it | Esc goes on without  │
     └──────────────────────────────────────┘
     ");
     assert!(dialog.wants_text());
@@ -360,7 +363,7 @@ proptest! {
         for mut dialog in [
             Dialog::question(question.clone(), Some(&text)),
             Dialog::menu(Menu { title: text.clone(), items, at: 7 }),
-            Dialog::Line(text.clone()),
+            Dialog::Line(text.clone(), false),
         ] {
             for c in keys.chars() {
                 let code = match c {
