@@ -151,7 +151,7 @@ fn permanent_errors_are_not_retried() {
             &[
                 "`401`",
                 "does not accept the key",
-                "file in `agent-config`\n",
+                "into `agent-config/openai-key.txt`\n",
             ],
         ),
         (

@@ -14,11 +14,12 @@ use self::trial::trial;
 use super::add_model::add_model;
 use super::cli::values::parse_dollars;
 use crate::model::price::{Price, Usd};
-use crate::model::{ModelSpec, ModelTable, Origin, Place, TableFile, TaskType, catalogue};
+use crate::model::{
+    KeySource, ModelSpec, ModelTable, Origin, Place, TableFile, TaskType, catalogue,
+};
 use crate::project::home::{PLAN_MODELS, System};
 use crate::project::{Project, ProjectProblem, home};
 use crate::run::context::{Context, ModelsProblem};
-use crate::run::keys::KeySource;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::{keys, selection};
 use crate::sys::environment::Environment;

@@ -14,6 +14,7 @@ use miette::Diagnostic;
 use regex::Regex;
 
 use super::reply::{End, Spent};
+use super::setup::Setup;
 use crate::sys::http::HttpError;
 use crate::sys::http::endpoint::Endpoint;
 use crate::sys::interrupt::Interrupted;
@@ -105,15 +106,6 @@ impl VendorError {
     pub(super) fn may_pass(&self) -> bool {
         matches!(self.failure, FailureKind::Overload | FailureKind::Transient)
     }
-}
-
-/// The parts of the configuration that hints depend on.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Setup {
-    /// The environment variable that the key comes from; `None` if it comes from a file.
-    pub key_variable: Option<&'static str>,
-    /// The successor that the vendor names, by its name in the table; `None` if it is not there.
-    pub successor: Option<Box<str>>,
 }
 
 /// Errors from asking a model.
@@ -441,10 +433,10 @@ impl ModelError {
         matches!(self, Self::Status { status, vendor, .. } if vendor.bad_key || matches!(status, 401 | 403))
     }
 
-    /// Returns the environment variable of the key with which a call failed, if the key comes from one.
-    pub fn key_variable(&self) -> Option<&'static str> {
+    /// Returns the configuration of the call that failed.
+    pub fn setup(&self) -> Option<&Setup> {
         match self {
-            Self::Status { setup, .. } => setup.key_variable,
+            Self::Status { setup, .. } => Some(setup),
             _ => None,
         }
     }

@@ -18,9 +18,10 @@ use memchr::memmem;
 use ureq::http::Response;
 use ureq::{Body, SendBody};
 
-use super::error::{ANSWER_LIMIT, Setup};
+use super::error::ANSWER_LIMIT;
 use super::manner::{LINE, Manner, refuses_schema};
 use super::pace::Pace;
+use super::setup::Setup;
 use super::{
     Answer, Delivery, Listener, Model, ModelError, ModelSpec, Reply, Request, Route, StepId, Tier,
     VendorServer,

@@ -33,6 +33,7 @@ mod reply;
 mod request;
 pub(crate) mod served;
 mod server;
+mod setup;
 mod spec;
 mod step_id;
 pub(crate) mod table;
@@ -49,11 +50,12 @@ pub use azure::{azure_spec, is_plain as is_plain_in_url};
 pub(crate) use catalogue::retired;
 pub(crate) use error::after_tries;
 pub(crate) use error::human_duration;
-pub use error::{FailureKind, ModelError, Setup, VendorError};
+pub use error::{FailureKind, ModelError, VendorError};
 pub use http::HttpModel;
 pub use reply::{Answer, End, Reply, Spent};
 pub use request::{Delivery, Form, ReplyFormat, Request, ToolChoice, ToolSchema};
 pub use server::{ListedModel, PullProgress, Route, ServerProblem, VendorServer};
+pub use setup::{KeySource, Setup};
 pub use spec::{
     FEWEST_TOKENS, ModelSpec, Origin, Place, Provider, ReasoningEffort, Thinking, ToolForm, Vendor,
 };

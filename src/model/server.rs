@@ -17,7 +17,8 @@ use serde_json::{Value, json};
 use ureq::http::{Response, StatusCode};
 use ureq::{Body, RequestBuilder};
 
-use super::error::{ModelError, Setup, VendorError, one_line};
+use super::error::{ModelError, VendorError, one_line};
+use super::setup::Setup;
 use super::spec::{ModelSpec, Provider};
 use super::wire::{Wire, parse_answer};
 use crate::secret::ApiKey;

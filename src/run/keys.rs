@@ -6,15 +6,13 @@
 //! entry; and that an account's key is sent to no other vendor, and to an entry's server only if the user's own table
 //! names it.
 
-use std::fmt;
-
 use miette::Diagnostic;
 
 use super::accounts::printed;
 use super::accounts::{Account, Accounts, Credential};
 use super::context::Context;
 use super::not_ready::NotReady;
-use crate::model::{ModelSpec, Place, Provider};
+use crate::model::{KeySource, ModelSpec, Place, Provider};
 use crate::project::ProjectProblem;
 use crate::project::home::{self, System};
 use crate::secret::{ApiKey, KeyProblem};
@@ -38,34 +36,6 @@ impl FoundKey {
         let mut digest = sha256::of(self.key.expose());
         digest.truncate(16);
         digest
-    }
-}
-
-/// The place where a key was found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum KeySource {
-    /// A file in `agent-config`, by its name.
-    File(String),
-    /// An environment variable.
-    Variable(&'static str),
-    /// One of the user's accounts, by its name.
-    Account(String),
-}
-
-impl KeySource {
-    /// Returns whether the key has a source other than the project's key files.
-    pub fn is_elsewhere(&self) -> bool {
-        !matches!(self, Self::File(_))
-    }
-}
-
-impl fmt::Display for KeySource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::File(name) => write!(f, "agent-config/{name}"),
-            Self::Variable(name) => f.write_str(name),
-            Self::Account(name) => write!(f, "account {name}"),
-        }
     }
 }
 

@@ -11,13 +11,14 @@ use std::time::Duration;
 
 use super::context::{Context, ModelChoice, ModelsProblem};
 use super::error::RunError;
-use super::keys::{self, FoundKey, KeySource};
+use super::keys::{self, FoundKey};
 use super::not_ready::NotReady;
 use super::sending;
 use crate::model::price::Usd;
 use crate::model::{
-    EndpointProblem, HttpModel, Model, ModelSpec, ModelTable, Provider, Proxies, Purpose, REPAIRS,
-    ReplyFormat, Route, ServerProblem, Setup, StepId, Tier, VendorServer, catalogue, endpoint,
+    EndpointProblem, HttpModel, KeySource, Model, ModelSpec, ModelTable, Provider, Proxies,
+    Purpose, REPAIRS, ReplyFormat, Route, ServerProblem, Setup, StepId, Tier, VendorServer,
+    catalogue, endpoint,
 };
 use crate::record::replay::{Recording, RecordingProblem, ReplayModel};
 use crate::run::past::history::records_of;
@@ -315,10 +316,8 @@ impl<'a> SelectedModel<'a> {
         let table = models.as_ref().ok();
         let successor = table.and_then(|table| table.successor(&self.spec.id));
         Setup {
-            key_variable: match self.key_source {
-                Some(KeySource::Variable(name)) => Some(name),
-                _ => None,
-            },
+            key: self.key_source.clone(),
+            is_keyless: self.spec.provider.vendor().is_local && self.spec.key_file.is_none(),
             successor: successor.map(Box::from),
         }
     }

@@ -3,7 +3,7 @@
 use super::permissions::NotPermitted;
 use crate::agent::AgentError;
 use crate::model::estimate::OverBudget;
-use crate::model::{End, ModelError};
+use crate::model::{End, KeySource, ModelError};
 use crate::run::accounts::NoAccount;
 use crate::secret::KeyProblem;
 use crate::sys::error::Error;
@@ -134,10 +134,14 @@ pub(crate) fn hint_in_chat(error: &Error) -> Option<String> {
 
 fn model_hint(error: &ModelError) -> String {
     let hint = match error {
+        _ if error.setup().is_some_and(|setup| setup.is_keyless) && error.refuses_key() => {
+            return error.hint();
+        }
         _ if error.refuses_key() => {
-            let before = error
-                .key_variable()
-                .map(|variable| format!(", and `{variable}` goes before what is stored"));
+            let key = error.setup().and_then(|setup| setup.key.as_ref());
+            let before = key
+                .filter(|key| !matches!(key, KeySource::Account(_)))
+                .map(|key| format!(", and `{key}` goes before what is stored"));
             return format!(
                 "the vendor does not accept the key: `/login` or `code-commit chat login` stores another{}",
                 before.unwrap_or_default()

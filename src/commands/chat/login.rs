@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 
 use super::error::ChatError;
 use crate::commands::workspace;
-use crate::model::{ModelError, ModelSpec, Provider, VendorServer};
+use crate::model::{KeySource, ModelError, ModelSpec, Provider, VendorServer};
 use crate::project::home::CHAT;
 use crate::run::accounts::{self, Accounts, DEFAULT, NoAccount, check_name};
 use crate::run::context::{Context, ModelChoice};
-use crate::run::keys::{self, FoundKey, KeySource, NoKey};
+use crate::run::keys::{self, FoundKey, NoKey};
 use crate::run::not_ready::NotReady;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::selection;

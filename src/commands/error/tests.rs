@@ -33,8 +33,8 @@ use crate::exec::sandbox::SandboxProblem;
 use crate::model::estimate::OverBudget;
 use crate::model::price::Usd;
 use crate::model::{
-    End, EndpointProblem, FailureKind, ModelError, Provider, ServerProblem, Setup, Spent,
-    TableProblem, TaskType, Unselected, VendorError,
+    End, EndpointProblem, FailureKind, KeySource, ModelError, Provider, ServerProblem, Setup,
+    Spent, TableProblem, TaskType, Unselected, VendorError,
 };
 use crate::project::ProjectProblem;
 use crate::project::home::{CHAT, DEV, PLAN};
@@ -175,7 +175,8 @@ fn status(status: u16, vendor: VendorError, key_variable: Option<&'static str>) 
         tries: 2,
         answer: Box::default(),
         setup: Setup {
-            key_variable,
+            key: key_variable.map(KeySource::Variable),
+            is_keyless: false,
             successor,
         },
     }
@@ -1250,4 +1251,21 @@ fn no_hint_of_a_chat_reports_settings_that_it_does_not_read() {
             assert!(!hint.contains(word), "{hint}");
         }
     }
+}
+
+#[test]
+fn a_chat_names_the_key_that_goes_before_what_is_stored() {
+    let rejected = |key, is_keyless| {
+        let error = status(401, VendorError::default(), None).with_setup(Setup {
+            key,
+            is_keyless,
+            successor: None,
+        });
+        hint_in_chat(&AgentError::Model(error).into()).unwrap()
+    };
+    let hint = rejected(Some(KeySource::File(s("x.txt"))), false);
+    assert!(hint.ends_with("`agent-config/x.txt` goes before what is stored"));
+    let hint = rejected(Some(KeySource::Account(s("work"))), false);
+    assert!(hint.ends_with("stores another"), "{hint}");
+    assert!(!rejected(None, true).contains("/login"));
 }

@@ -9,6 +9,7 @@ use super::config::{AgentConfig, AzureVariables};
 use super::publish::Publishing;
 use super::resume::recorded;
 use crate::commands::mcp_server::McpSource;
+use crate::model::KeySource;
 use crate::project::LOGS;
 use crate::record::orchestration::{BegunWork, OrchestrationSettings};
 use crate::record::replay::Recording;
@@ -166,7 +167,8 @@ pub fn models<'c>(
             ModelKey::ByRule,
         ),
         (None, None, Some(azure)) => {
-            let key = ModelKey::Given(Some(azure.key.clone()), None);
+            let source = KeySource::Variable("AZURE_OPENAI_API_KEY");
+            let key = ModelKey::Given(Some(azure.key.clone()), Some(source));
             (azure.spec.clone(), key)
         }
         // The problems with the variables have been reported.

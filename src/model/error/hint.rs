@@ -17,15 +17,7 @@ impl ModelError {
                 },
                 ..
             } => hint,
-            Self::Status { setup, .. } if self.refuses_key() => {
-                if let Some(variable) = setup.key_variable {
-                    return format!(
-                        "the vendor does not accept the key: set `{variable}` to a valid one"
-                    );
-                }
-                "the vendor does not accept the key: put a valid one into the model's key file in \
-                 `agent-config`"
-            }
+            Self::Status { setup, .. } if self.refuses_key() => return setup.key_hint(),
             _ if self.says(VendorError::is_refilled) => {
                 "the quota is spent for today: wait until tomorrow, or use another model with `--model`"
             }
@@ -132,10 +124,13 @@ impl ModelError {
                     .to_owned()
             }
             Self::Status { vendor, .. } if vendor.hint.is_some() => self.hint(),
-            Self::Status { .. } if self.refuses_key() => format!(
-                "{}, or, for an agent's own server, into `apiKey` of its `config.json`",
-                self.hint()
-            ),
+            Self::Status { setup, .. }
+                if self.refuses_key() && setup.key.is_none() && !setup.is_keyless =>
+            {
+                "the server does not accept the key: put a valid one into `apiKey` of the agent's \
+                 `config.json`"
+                    .to_owned()
+            }
             Self::Connection { .. } => format!(
                 "{} (an agent's own: `apiUrl` in its `config.json`)",
                 self.hint()

@@ -1,6 +1,7 @@
 //! Tests of errors' messages, and of the properties derived from errors. Pure.
 
 use super::*;
+use crate::model::KeySource;
 
 fn status(status: u16, code: &str, message: &str) -> ModelError {
     let vendor = VendorError {
@@ -15,6 +16,42 @@ fn status(status: u16, code: &str, message: &str) -> ModelError {
         tries: 1,
         answer: Box::default(),
         setup: Setup::default(),
+    }
+}
+
+#[test]
+fn the_hint_for_a_rejected_key_names_its_place() {
+    let file = KeySource::File("openai-key.txt".to_owned());
+    let variable = KeySource::Variable("OPENAI_API_KEY");
+    for (key, is_keyless, hint, in_dev) in [
+        (
+            Some(file),
+            false,
+            "into `agent-config/openai-key.txt`",
+            false,
+        ),
+        (
+            Some(variable),
+            false,
+            "set `OPENAI_API_KEY` to a valid one",
+            false,
+        ),
+        (None, true, "check the base URL", false),
+        (None, false, "the model's key file in `agent-config`", true),
+    ] {
+        let successor = None;
+        let error = status(401, "", "").with_setup(Setup {
+            key,
+            is_keyless,
+            successor,
+        });
+        assert!(error.hint().contains(hint), "{}", error.hint());
+        let told = error.hint_with_config();
+        assert_eq!(
+            told.contains("`apiKey` of the agent's `config.json`"),
+            in_dev,
+            "{told}"
+        );
     }
 }
 
