@@ -887,7 +887,7 @@ fn sources_of_the_program() -> BTreeSet<String> {
 fn the_image_and_the_fingerprint_have_all_that_the_program_is_built_from() {
     let roots = sources_of_the_program();
     assert!(
-        roots.contains("help") && roots.contains("prompts"),
+        roots.contains("fixtures") && roots.contains("prompts"),
         "{roots:?}"
     );
     let words = |text: String, lines: &str| -> BTreeSet<String> {

@@ -200,15 +200,15 @@ fn report(
         run.warn(format!("the report has no section `{}`", section.title));
     }
     run.record.sections = Some(sections);
-    let mut text = format!("the report is in {REPORT}");
+    let mut summary = format!("the report is in {REPORT}");
     if !with_findings {
-        return Ok(text);
+        return Ok(summary);
     }
     let files = rollup::sections(&ready.inputs.rollup, context.project.root());
     let found = findings::ask(run, ready, &text, &files)?;
-    text += &format!(", and has {}", counts(&found));
+    summary += &format!(", and has {}", counts(&found));
     run.record.findings = Some(found);
-    Ok(text)
+    Ok(summary)
 }
 
 /// Counts findings by severity, in words.
