@@ -53,7 +53,7 @@ snapshot() (
 # The program depends on these files alone, and on the system that it is built on.
 fingerprint() {
     cd "$GITHUB_ACTION_PATH"
-    files=$(find Cargo.toml Cargo.lock build.rs src prompts fixtures help -type f | LC_ALL=C sort)
+    files=$(find Cargo.toml Cargo.lock build.rs src prompts fixtures -type f | LC_ALL=C sort)
     sums=$(printf '%s\n' "$files" | git hash-object --no-filters --stdin-paths)
     output fingerprint "$(printf '%s\n' "${ImageOS:-}" "$files" "$sums" | git hash-object --stdin)"
 }

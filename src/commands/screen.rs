@@ -193,7 +193,7 @@ impl LineReader for Rc<Screen> {
     }
 
     fn lists(&mut self, todos: Vec<Todo>) {
-        self.tell(ToScreen::Todos(todos));
+        self.post(ToScreen::Todos(todos));
     }
 
     fn say(&mut self, words: &str) -> bool {

@@ -203,7 +203,7 @@ impl App {
             ComposerAction::FetchImage => return vec![ScreenEffect::FetchImage],
             ComposerAction::Leave => {
                 // By lines, too, it is no answer to a question.
-                if let Some(Dialog::Line(_)) = self.dialog {
+                if let Some(Dialog::Line(..)) = self.dialog {
                     self.dialog = None;
                     self.composer.end_line();
                     return vec![ScreenEffect::Send(FromScreen::Typed(None))];
