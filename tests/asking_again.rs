@@ -168,6 +168,10 @@ fn the_record_distinguishes_edits_that_change_nothing_from_others() {
     let edits = serde_json::json!({"written": [], "removed": [], "unchanged": ["src/main.rs"]});
     assert_eq!(result["attempts"][0]["edits"], edits);
     run.says(&["0 written, 0 removed", "src/main.rs (unchanged)"]);
+    let server = ModelServer::gemini(&["^^^gone\n^^^delete\n"]);
+    let run = TestProject::new().with(&server).run(&[]).exits(0);
+    assert_eq!(run.result()["edits"], "same");
+    run.says(&["`gone` is to be removed, but is not there"]);
     let server = ModelServer::gemini(&[GOOD]);
     let run = TestProject::new().with(&server).run(&[]).exits(0);
     assert_eq!(run.result()["edits"], "made");

@@ -106,8 +106,9 @@ fn concurrent_changes_reach_no_attempt() {
     let server = ModelServer::start([first, answer(&texts[1])]);
     let project = project.with(&server);
     let run = project.run(&["--attempts", "2"]).exits(0);
-    let warning = "changed by somebody while the attempts were built, and ignored: `b.txt`, `build.sh`, `c.txt`";
-    let made = "made by somebody while the attempts were built, which may have read it: `new.txt`";
+    let warning = "the attempts were built without what somebody has changed meanwhile: `b.txt`, `build.sh`, `c.txt`";
+    let made =
+        "the attempts may have been built with files that somebody has made meanwhile: `new.txt`";
     let run = run.says(&[warning, made]);
     let why = "the smallest change that has passed: 1 line";
     assert_eq!(choice(&run), ["attempt 2", why]);
@@ -150,7 +151,7 @@ fn build_is_repeated_when_a_file_changes_during_it() {
     assert!(builds.len() > 2, "{builds:?}");
     let why = "the smallest change that has passed: 1 line";
     assert_eq!(choice(&run), ["the change", why]);
-    run.says(&["changed by somebody while the attempts were built, and ignored: `b.txt`"]);
+    run.says(&["the attempts were built without what somebody has changed meanwhile: `b.txt`"]);
     assert_eq!(project.read("b.txt"), "broken\n");
 }
 

@@ -341,7 +341,7 @@ fn anything_but_a_run_or_a_statement_is_refused() {
     project
         .run(&["attest", "last"])
         .exits(1)
-        .says(&["asked no model"]);
+        .says(&["asked no model", "name a run that did"]);
     project.run(&["attest", "nope"]).exits(2);
     project.run(&["verify", "nope"]).exits(2);
     let directory = project.run(&["verify", "src"]).exits(2);

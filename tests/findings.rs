@@ -429,7 +429,16 @@ fn the_cost_limit_and_the_estimate_hold_for_both_calls() {
 
 #[test]
 fn nothing_is_asked_where_nothing_has_changed() {
-    let server = ModelServer::gemini(&[REPORT, &three(), REPORT, REPORT, &three(), REPORT, REPORT]);
+    let server = ModelServer::gemini(&[
+        REPORT,
+        &three(),
+        REPORT,
+        REPORT,
+        &three(),
+        REPORT,
+        REPORT,
+        REPORT,
+    ]);
     let project = TestProject::new().with(&server);
     let arguments = [
         "--cc",
@@ -477,9 +486,15 @@ fn nothing_is_asked_where_nothing_has_changed() {
     let project = project.file("src/main.rs", code);
     let project = project.file("agent-config/codeRollup.txt", rollup);
     project.run(&query).exits(0);
-    let project = project.without("agent-config/consistency-report.txt");
+    let path = "agent-config/consistency-report.txt";
+    let project = project.without(path);
     project.run(&query).exits(0);
     assert_eq!(server.requests().len(), 7);
+    // A file in the report's place is not the report.
+    let project = project.file(path, "");
+    project.run(&query).exits(0);
+    assert_eq!(server.requests().len(), 8);
+    assert_eq!(project.read(path), REPORT);
     let model = [&query[..], &["--model", "gpt-5"]].concat();
     let openai = ModelServer::openai(&[REPORT]);
     project.with(&openai).run(&model).exits(0);

@@ -124,6 +124,8 @@ fn old_runs_are_removed_but_never_the_newest() {
         .file(&format!("{open}/x"), "x");
     let newer = project.run(&["undo"]).exits(0).folder;
     project.run(&["log", "--prune", "30", "-n", "1"]).exits(2);
+    let wrong = project.run(&["log", "--prune", "x"]).exits(2);
+    wrong.says(&["write a whole number of 0 or more"]);
     let pruned = project.run(&["log", "--prune", "30"]).exits(0);
     assert_eq!(
         pruned.stdout,

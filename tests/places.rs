@@ -99,14 +99,17 @@ fn the_root_can_be_named_from_anywhere() {
 fn root_that_is_not_a_directory_is_a_usage_error() {
     let project = TestProject::new();
     let before = project.tree();
-    for named in ["nowhere", "build.sh"] {
+    for (named, why) in [
+        ("nowhere", "No such file or directory"),
+        ("build.sh", "Not a directory"),
+    ] {
         for arguments in [
             &["--root", named][..],
             &["init", "--root", named],
             &["dev", "--root", named],
         ] {
             project.run(arguments).exits(2).says(&[
-                &format!("`{named}` is not a directory that can be entered"),
+                &format!("`{named}` is not a directory that can be entered: {why}"),
                 "hint: name the project's directory",
             ]);
         }

@@ -64,6 +64,16 @@ fn init_prepares_an_empty_project_and_a_second_time_changes_nothing() {
 }
 
 #[test]
+fn init_still_wants_the_commands_of_its_own_placeholder_the_second_time() {
+    let project = TestProject::new().without("build.sh");
+    for _ in 0..2 {
+        let run = project.run(&["init"]).exits(0);
+        let next = "write the commands that build and test the project into build.sh";
+        assert!(run.stdout.contains(next), "{}", run.stdout);
+    }
+}
+
+#[test]
 fn init_leaves_what_exists_and_adds_the_missing_lines_alone() {
     let project = TestProject::new()
         .file(".gitignore", "target")

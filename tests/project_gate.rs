@@ -322,12 +322,27 @@ fn the_users_file_gives_flags_that_the_command_line_overrules() {
         ),
         (json!({"help": true}), "`help` can only"),
         (json!({"reask": {}}), "`reask` has a value"),
+        (json!({"frobnicate": false}), "no flag `--frobnicate`"),
     ] {
         TestProject::new()
             .file("agent-config/run.json", wrong.to_string())
             .run(&[])
             .exits(3)
-            .says(&["`agent-config/run.json`", says, "hint: "]);
+            .says(&["`agent-config/run.json`, line 1, column ", says, "hint: "]);
+    }
+    for (wrong, says) in [
+        (
+            "{\"reask\": 1,\n\"max-cost\": 1, \"max-cost\": 2}",
+            "line 2, column 29: `max-cost` is there twice",
+        ),
+        ("{\"reask\": 1,\n \"nope\": true}", "line 2, column 10: "),
+        (
+            "{\"reask\": 1,\n \"max-cost\": \"x\", \"baseline\": true}",
+            "line 2, column 14: invalid value 'x'",
+        ),
+    ] {
+        let project = TestProject::new().file("agent-config/run.json", wrong);
+        project.run(&[]).exits(3).says(&[says]);
     }
 }
 

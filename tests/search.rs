@@ -129,6 +129,24 @@ fn the_best_state_is_kept_also_when_the_model_fails() {
 }
 
 #[test]
+fn a_search_is_not_resumed_upon_the_runs_own_edits() {
+    let failing = reply("a");
+    let replies = [
+        &*failing,
+        &failing,
+        &failing,
+        &failing,
+        "^^^a.txt\ngood\n^^^end\n",
+    ];
+    let server = ModelServer::gemini(&replies);
+    let project = TestProject::new().with(&server).build(BUILD);
+    project.run(&[]).exits(1);
+    let resume = ["--resume", "last", "--strategy", "search"];
+    project.run(&resume).exits(3).says(&["undo"]);
+    assert_eq!(server.requests().len(), 4);
+}
+
+#[test]
 fn the_best_state_is_kept_also_when_the_run_is_interrupted() {
     let server = ModelServer::gemini(&[&reply("a"), &reply("bc")]);
     let build = format!("if grep -q 'bad b' a.txt; then kill -INT $PPID; sleep 60; fi; {BUILD}");

@@ -267,6 +267,20 @@ fn adding_a_model_keeps_the_table_and_adds_nothing_twice() {
     assert_eq!(project.read("agent-config/models.json"), "{");
 }
 
+#[test]
+fn a_model_that_is_built_in_is_added_to_be_changed() {
+    let project = TestProject::new();
+    let add = ["models", "--add", "claude-sonnet-5-5"];
+    project.run(&add).exits(0);
+    let table: Value = serde_json::from_str(&project.read("agent-config/models.json")).unwrap();
+    assert_eq!(
+        table["models"]["claude-sonnet-5-5"]["provider"],
+        "anthropic"
+    );
+    let there = "there is a model `claude-sonnet-5-5` already";
+    project.run(&add).exits(2).says(&[there]);
+}
+
 fn overloaded() -> Answer {
     let body = json!({"error": {"code": 503, "status": "UNAVAILABLE", "message": "overloaded"}});
     Answer::new(

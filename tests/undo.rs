@@ -326,6 +326,16 @@ fn undo_says_what_a_build_has_put_in_the_place_of_a_file() {
 }
 
 #[test]
+fn saved_files_that_are_gone_are_named() {
+    let (project, _server) = after_a_run("echo built", &[REPLY]);
+    let run = project.run(&[]).exits(0);
+    let saved = format!("logs/{}/replaced", run.folder);
+    fs::remove_dir_all(project.path(&saved)).unwrap();
+    let gone = format!("`{saved}/1`, which keeps it, is gone");
+    project.run(&["undo"]).exits(6).says(&[&gone]);
+}
+
+#[test]
 fn text_too_large_to_compare_is_reported_as_such() {
     let large = "0123456789abcde\n".repeat((16 << 20) / 16 + 1);
     let reply = format!("^^^large\n{large}^^^end\n");

@@ -23,11 +23,10 @@ const TABLE: &str = ModelTable::FILE;
 /// Adds the catalogue's entry for the model `name`.
 ///
 /// # Errors
-/// Fails if the catalogue has no such model, the table already has one, or the table cannot be used or written.
+/// Fails if the catalogue has no such model, the project's table already has one, or the table cannot be used or
+/// written.
 pub fn add_model(context: &Context<'_>, name: &str) -> Result<Outcome, Failure> {
-    if selection::table_of(context.models)?.named(name).is_some() {
-        return Err(CommandError::ModelIsThere(name.to_owned()).into());
-    }
+    selection::table_of(context.models)?;
     let known = catalogue::known(name).and_then(|it| it.entry.as_ref());
     let entry = known.ok_or_else(|| CommandError::NotInCatalogue {
         name: name.to_owned(),
@@ -35,7 +34,8 @@ pub fn add_model(context: &Context<'_>, name: &str) -> Result<Outcome, Failure> 
     })?;
     let before = context.project.models().map_err(NotReady::of)?;
     let with = with_entry(context, before.as_deref(), name, entry.get())
-        .map_err(PathError::of("write", TABLE))?;
+        .map_err(PathError::of("write", TABLE))?
+        .ok_or_else(|| CommandError::ModelIsThere(name.to_owned()))?;
     write(context, before.is_none(), &with)?;
     let value: Value = serde_json::from_str(entry.get()).unwrap_or_default();
     let shown = serde_json::to_string_pretty(&json!({name: value})).unwrap_or_default();
@@ -49,15 +49,18 @@ pub fn add_model(context: &Context<'_>, name: &str) -> Result<Outcome, Failure> 
     })
 }
 
-/// Returns the table's text with the entry added, after checking that it parses.
+/// Returns the table's text with the entry added, after checking that it parses; `None` if it has one of this name.
 fn with_entry(
     context: &Context<'_>,
     before: Option<&str>,
     name: &str,
     entry: &str,
-) -> io::Result<String> {
+) -> io::Result<Option<String>> {
     let with = ModelTable::with_entry(before.unwrap_or("{}\n"), name, entry)?;
-    ModelTable::parse(&with, context.today()).map_err(io::Error::other)?;
+    let parsed = with
+        .as_ref()
+        .map(|with| ModelTable::parse(with, context.today()));
+    parsed.transpose().map_err(io::Error::other)?;
     Ok(with)
 }
 

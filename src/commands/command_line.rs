@@ -265,11 +265,7 @@ impl Cli {
         let command = Self::command();
         let own = |argument: &&clap::Arg| self.given.iter().any(|id| argument.get_id() == id);
         let is_overruled = |(name, _): &&(String, OsString)| {
-            let is_called = |argument: &&clap::Arg| {
-                let aliases = argument.get_all_aliases().unwrap_or_default();
-                argument.get_long() == Some(name) || aliases.contains(&name.as_str())
-            };
-            let Some(argument) = command.get_arguments().find(is_called) else {
+            let Some(argument) = flag(&command, name) else {
                 return false;
             };
             let ruled_out = command.get_arg_conflicts_with(argument);
@@ -292,6 +288,11 @@ impl Cli {
         Self::read(&words.collect::<Vec<_>>())
     }
 
+    /// Returns whether the workflows have a flag of this name, written without dashes.
+    pub(crate) fn has_flag(name: &str) -> bool {
+        flag(&Self::command(), name).is_some()
+    }
+
     /// The flags for the sandbox of builds and commands.
     pub fn sandbox(&self) -> &SandboxArgs {
         let agent = self.command.as_ref().and_then(Command::agent);
@@ -310,6 +311,14 @@ impl Cli {
     pub fn reads_env_file(&self) -> bool {
         self.command.as_ref().is_some_and(Command::reads_env_file)
     }
+}
+
+/// Returns the flag of this name or alias.
+fn flag<'c>(command: &'c clap::Command, name: &str) -> Option<&'c clap::Arg> {
+    command.get_arguments().find(|argument| {
+        let aliases = argument.get_all_aliases().unwrap_or_default();
+        argument.get_long() == Some(name) || aliases.contains(&name)
+    })
 }
 
 /// Parses a subcommand preceded by global flags; the workflows' own flags conflict with subcommands.

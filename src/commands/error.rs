@@ -66,7 +66,9 @@ pub(crate) enum CommandError {
         run: String,
     },
     /// The reply contains no edits although some are required.
-    #[error("the reply is rejected: it has no edits, and `--require-edits` was given")]
+    #[error(
+        "the reply is rejected: it has no edits, and `--require-edits`, or `require_edits` in `.code-commit.json`, wants some"
+    )]
     #[diagnostic(
         code("reply-rejected/no-edits"),
         help("read the model's reply in the run's folder, and say in the query what to change")
@@ -153,7 +155,7 @@ pub(crate) enum CommandError {
     SearchInPart,
     /// A search was requested although edits of the resumed run are on the disk.
     #[error("`--strategy search` needs the original files, but the run's edits are on disk")]
-    #[diagnostic(code("usage"), help("run `code-commit undo` first"))]
+    #[diagnostic(code("not-ready/stale"), help("run `code-commit undo` first"))]
     SearchOnEdits,
     /// Flags for several attempts conflict with others.
     #[error("{0}")]

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::exec::build_script::{BUILD_SCRIPT, PLACEHOLDER};
-use crate::exec::process::ProcessError;
+use crate::exec::build_script::{BUILD_SCRIPT, PLACEHOLDER, inspect};
+use crate::exec::process::{ProcessError, ScriptProblem};
 use crate::exec::sandbox::SandboxMode;
 use crate::model::price::Usd;
 use crate::model::{ModelTable, Purpose, catalogue};
@@ -125,7 +125,7 @@ fn next_steps(
             "fix the project or build.sh: it was made for {sign}, and fails on the project as it is ({status})"
         ),
         // The kind of project is unknown.
-        None if files.contains(&(BUILD_SCRIPT, WRITTEN)) => {
+        None if matches!(inspect(context.project.root(), None), Err(ScriptProblem::Placeholder)) => {
             "write the commands that build and test the project into build.sh, which fails until then"
                 .to_owned()
         }
@@ -175,7 +175,7 @@ fn successors_table(context: &Context<'_>) -> Option<String> {
     let table = context.models.as_ref().ok()?;
     let successor = catalogue::successor(&table.chosen(&Purpose::INITIAL).id)?;
     let entry = catalogue::known(successor)?.entry.as_ref()?;
-    let with = ModelTable::with_entry("{}\n", successor, entry.get()).ok();
+    let with = ModelTable::with_entry("{}\n", successor, entry.get()).ok()?;
     with.filter(|_| table.named(successor).is_none())
 }
 

@@ -11,7 +11,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 pub(super) use self::story::table;
-use crate::commands::cli::values::parse_count;
+use crate::commands::cli::values::{parse_count, parse_number};
 use crate::commands::last::Spent;
 use crate::edit::changes::vault;
 use crate::project::Project;
@@ -54,7 +54,7 @@ pub struct LogArgs {
     pub total: bool,
 
     /// Remove the folders of runs older than DAYS days, which can then no longer be shown or undone
-    #[arg(long, value_name = "DAYS", allow_hyphen_values = true, conflicts_with_all = ["run", "number", "since", "total"])]
+    #[arg(long, value_name = "DAYS", allow_hyphen_values = true, value_parser = parse_number::<u16>, conflicts_with_all = ["run", "number", "since", "total"])]
     pub prune: Option<u16>,
 }
 

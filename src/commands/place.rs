@@ -21,8 +21,8 @@ pub struct ProjectPlace {
     found: FoundRoot,
     /// Notice that names the project; `None` if the user is in its root or names it.
     notice: Option<String>,
-    /// Value of `--root` that is not a usable directory.
-    wrong: Option<(PathBuf, io::ErrorKind)>,
+    /// Value of `--root` that is not a usable directory, and the system's error.
+    wrong: Option<(PathBuf, i32)>,
 }
 
 impl ProjectPlace {
@@ -38,8 +38,9 @@ impl ProjectPlace {
         };
         let found = match &cli.place.root {
             Some(named) => {
-                let root = directory(&here.join(named))
-                    .map_err(|error| wrong = Some((named.clone(), error.kind())));
+                let root = directory(&here.join(named)).map_err(|error| {
+                    wrong = Some((named.clone(), error.raw_os_error().unwrap_or_default()));
+                });
                 at(&root.unwrap_or_else(|()| here.to_path_buf()))
             }
             None if is_here => at(here),
@@ -77,8 +78,8 @@ impl ProjectPlace {
     /// # Errors
     /// Fails if `--root` does not name a directory.
     pub fn enter(&self, context: &Context<'_>) -> Result<(), Failure> {
-        if let Some((path, kind)) = self.wrong.clone() {
-            let source = kind.into();
+        if let Some((path, error)) = self.wrong.clone() {
+            let source = io::Error::from_raw_os_error(error);
             return Err(CommandError::NoRoot { path, source }.into());
         }
         if let Some(passed_over) = &self.found.passed_over {

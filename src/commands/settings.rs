@@ -4,7 +4,6 @@
 //! Reads these files. Guarantees that the project's can only narrow what a change may do, and that the user's did not
 //! come with the repository.
 
-use std::ffi::OsString;
 use std::path::Path;
 
 use miette::MietteDiagnostic;
@@ -24,6 +23,7 @@ use crate::run::past::warnings::check_code;
 use crate::sys::error::Error;
 use crate::sys::files::{self, IfThere as _, Links, MIB};
 use crate::sys::home_file::{self, HomeFileProblem};
+use crate::sys::positions::{self, Entries, Misplaced, Positions};
 
 /// Flags that no file can give.
 const REFUSED: [&str; 3] = ["root", "help", "version"];
@@ -73,7 +73,7 @@ fn codes<'de, D: Deserializer<'de>>(json: D) -> Result<Vec<String>, D::Error> {
 /// The hint about flags that have no form of a flag.
 const FORM: &str = "give flags by their names, with `true`, a text, a number, or a list of texts";
 
-/// Creates the error for invalid flags at `place`: `agent-config/run.json`, or a model's entry.
+/// Creates the error for invalid flags at `place`, a model's entry.
 fn wrong_flags(place: &str, message: &str, hint: &str) -> MietteDiagnostic {
     MietteDiagnostic::new(format!("{place}: {message}"))
         .with_code("/settings")
@@ -100,9 +100,11 @@ pub fn with_files(
 ) -> Result<Cli, Error> {
     let mut cli = match project.users_file(USER_FLAGS)? {
         None => cli.clone(),
-        Some(text) => cli
-            .with_flags(&flags(&text)?)
-            .map_err(refused(&users_file()))?,
+        Some(content) => with_users(cli, &content).map_err(|mistake| HomeFileProblem::Mistake {
+            path: Path::new(CONFIG).join(USER_FLAGS),
+            mistake,
+            without: "then the command line's flags alone hold",
+        })?,
     };
     // Problems with the table are reported when a model is needed.
     let entry = models.as_ref().ok().and_then(|table| match &cli.model {
@@ -137,19 +139,33 @@ fn project_gate(root: &Path) -> Result<ProjectGate, HomeFileProblem> {
     home_file::parse_file(content.as_deref(), PROJECT_GATE, without)
 }
 
-/// Returns the flags in the user's file, as names and words of a command line.
-fn flags(text: &[u8]) -> Result<Vec<(String, OsString)>, Error> {
-    let path = Path::new(CONFIG).join(USER_FLAGS);
-    let without = "then the command line's flags alone hold";
-    let json: Map<String, Value> = home_file::parse_file(Some(text), path, without)?;
-    if let Some(name) = json.keys().find(|name| REFUSED.contains(&&***name)) {
-        let message = format!("`{name}` can only be given on the command line");
-        return Err(wrong_flags(&users_file(), &message, FORM).into());
+/// Returns the command line with the flags in the user's file, by their names.
+fn with_users(cli: &Cli, content: &[u8]) -> Result<Cli, Misplaced> {
+    let json = positions::text(content)?;
+    let at = Positions(json);
+    let entries: Entries<'_> = at.object(json)?;
+    let (mut flags, mut places) = (Vec::new(), Vec::new());
+    for (name, value) in entries.0 {
+        let place = value.get();
+        let value: Value = at.parse(place)?;
+        if REFUSED.contains(&&*name) {
+            let reason = format!("`{name}` can only be given on the command line");
+            return Err(at.problem(place, reason));
+        }
+        // A flag that is off is not given.
+        if value == false && !Cli::has_flag(&name) {
+            let reason = format!("there is no flag `--{}`", name.escape_debug());
+            return Err(at.problem(place, reason));
+        }
+        let words = flag_words(Map::from_iter([(name, value)]));
+        flags.extend(words.map_err(|reason| at.problem(place, reason))?);
+        places.resize(flags.len(), place);
     }
-    let words = flag_words(json);
-    Ok(words.map_err(|message| wrong_flags(&users_file(), &message, FORM))?)
-}
-
-fn users_file() -> String {
-    format!("`{CONFIG}/{USER_FLAGS}`")
+    cli.with_flags(&flags).map_err(|wrong| {
+        let is_wrong = |more: &[_]| cli.with_flags(more).err().map(|error| error.reason());
+        let reason = wrong.reason();
+        let mut counts = 1..=flags.len();
+        let first = counts.find(|count| is_wrong(&flags[..*count]).as_ref() == Some(&reason));
+        at.problem(first.map_or(json, |count| places[count - 1]), reason)
+    })
 }

@@ -288,7 +288,7 @@ pub struct Allowances {
 
 /// A rejected reply with all its faults; nothing was applied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
-#[error("the reply is rejected for {}{}", counted(.faults.len() as u64, "fault"), lines(.faults))]
+#[error("the reply is rejected for {}:{}", counted(.faults.len() as u64, "fault"), lines(.faults))]
 pub struct Rejection {
     /// The faults, in order of the reply's lines; at least one.
     #[related]

@@ -15,7 +15,7 @@ use super::parse::{ParsedReply, parse_as};
 use super::{EditKind, FaultKind, Replacement, ReplyFault, Unlocated};
 use crate::model::ReplyFormat;
 use crate::sys::numbers::grouped;
-use crate::sys::text::{cut, ends_lines_with_crlf, escaped, line_of, with_crlf};
+use crate::sys::text::{BYTE_ORDER_MARK, cut, ends_lines_with_crlf, escaped, line_of, with_crlf};
 
 /// Maximum number of occurrences counted.
 const COUNTED: usize = 100;
@@ -230,7 +230,14 @@ fn not_there(
     let Some(sought) = lines(find).find(|line| missing.contains(line)) else {
         return Unlocated::NotInARow;
     };
-    let nearest = nearest(text, shown, sought);
+    let shown_lines = (1..)
+        .zip(lines(text))
+        .filter(|(number, _)| is_shown(shown, number - 1));
+    // Lines that look alike are near, however short they are.
+    let alike = shown_lines.filter(|(_, line)| !difference(sought, line).is_empty());
+    let nearest = alike
+        .min_by_key(|(_, line)| line.len().abs_diff(sought.len()))
+        .or_else(|| nearest(text, shown, sought));
     Unlocated::NoLine {
         sought: shown_line(sought),
         nearest: nearest.map(|(line, text)| (line, shown_line(text), difference(sought, text))),
@@ -286,9 +293,11 @@ fn difference(one: &str, other: &str) -> &'static str {
     let (bare, others) = (one.trim_end_matches('\r'), other.trim_end_matches('\r'));
     if bare == others {
         " (another line end)"
+    } else if one.trim_start_matches(BYTE_ORDER_MARK) == other.trim_start_matches(BYTE_ORDER_MARK) {
+        " (a byte order mark)"
     } else if one.split_whitespace().eq(other.split_whitespace()) {
         " (other blanks)"
-    } else if one.nfc().eq(other.nfc()) {
+    } else if !(one.is_ascii() && other.is_ascii()) && one.nfc().eq(other.nfc()) {
         " (another normal form of Unicode)"
     } else {
         ""

@@ -94,7 +94,8 @@ fn stage_one(
                 Some(held) => held.directory_to_read(REPLACED),
                 None => plan.root.directory_to_read(split(path).0),
             };
-            let (file, kept) = bring_back(&vault?, path, before, directory, name)?;
+            let vault = if_there(vault)?.ok_or_else(|| gone(path))?;
+            let (file, kept) = bring_back(&vault, path, before, directory, name)?;
             let stat = fstat(&kept)?;
             let rights = restored_rights(before.mode, Rights::of(&stat), step.present);
             let mut lost = hand_on(&kept, stat.st_mode, &file, rights)?;
@@ -137,6 +138,11 @@ fn open_present(
     Ok((file, stat))
 }
 
+/// Returns the error for a saved file that is missing.
+fn gone(path: &str) -> io::Error {
+    io::Error::other(format!("`{path}`, which keeps it, is gone"))
+}
+
 /// Restores a saved file; returns the new file and the saved one.
 fn bring_back(
     vault: &OwnedFd,
@@ -146,8 +152,7 @@ fn bring_back(
     name: &str,
 ) -> io::Result<(File, File)> {
     let kept = split(path).1;
-    let mut source = open_regular(vault.as_fd(), kept)?
-        .ok_or_else(|| io::Error::other(format!("`{path}`, which keeps it, is gone")))?;
+    let mut source = open_regular(vault.as_fd(), kept)?.ok_or_else(|| gone(path))?;
     let mut copy_it = || -> io::Result<File> {
         let mut copy = create_new(directory, name, 0o600)?;
         disk::copy(&mut source, &mut copy)?;

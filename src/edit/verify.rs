@@ -97,7 +97,8 @@ impl VerifiedEdits {
         let path = &edit.path;
         if edit.kind == EditKind::Remove && present.is_none() {
             let warning = format!("`{path}` is to be removed, but is not there");
-            return self.warnings.push(warning);
+            self.warnings.push(warning);
+            return self.unchanged.push(edit.path);
         }
         if let Some(words) = policy.warning(path) {
             self.warnings.push(format!("`{path}` {words}"));
@@ -284,6 +285,8 @@ impl PathPolicy {
         }
         if !faults.is_empty() {
             faults.sort_by_key(|fault| fault.line);
+            // Paths of the reply may collide with each other and with files.
+            faults.dedup();
             return Err(Rejection { faults }.into());
         }
         for (edit, looked_at) in reply.edits.into_iter().zip(looked_at) {

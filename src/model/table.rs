@@ -207,11 +207,11 @@ impl ModelTable {
         Ok(())
     }
 
-    /// Returns `json`, the text of a table, with the `entry` of a model at its end.
+    /// Returns `json`, the text of a table, with the `entry` of a model at its end; `None` if it has one of this name.
     ///
     /// # Errors
     /// Fails if either text is not valid JSON.
-    pub fn with_entry(json: &str, name: &str, entry: &str) -> serde_json::Result<String> {
+    pub fn with_entry(json: &str, name: &str, entry: &str) -> serde_json::Result<Option<String>> {
         insertion::with_entry(json, name, entry)
     }
 

@@ -40,7 +40,7 @@ pub enum ProjectProblem {
     #[diagnostic(help("make `{0}` a file"))]
     NotAFile(String),
     /// A file, link or the like is in a directory's place.
-    #[error("`{0}` is not a directory")]
+    #[error("`{0}` is not a directory: a file, a link or the like is in its place")]
     #[diagnostic(help("move `{0}` out of the way"))]
     NotADirectory(String),
     /// A file is not UTF-8.
@@ -60,7 +60,7 @@ pub enum ProjectProblem {
     #[diagnostic(code("/no-key"), help("put the API key alone on one line of `{path}`"))]
     Key { path: String, problem: KeyProblem },
     /// A file that must be the user's own is tracked by git, so it may have come with the repository.
-    #[error("git tracks `{tracked}`: `{path}` may have come with the repository, and is not used")]
+    #[error("git tracks `{tracked}`: {} may have come with the repository, and is not used", if path == tracked { "it".to_owned() } else { format!("`{path}`") })]
     #[diagnostic(
         code("/settings"),
         help("if `{path}` is yours, run `git rm --cached {tracked}`; otherwise remove it")
@@ -89,7 +89,10 @@ pub enum ProjectProblem {
     #[error("`{0}` cannot be written to")]
     #[diagnostic(
         code("/disk/never"),
-        help("make it writable, or leave what is in it out of the rollup")
+        help(
+            "make it writable{}",
+            if matches!(&**_0, "logs" | "agent-config") { "" } else { ", or leave what is in it out of the rollup" }
+        )
     )]
     NotWritable(String),
     /// Another run holds the lock on the project.

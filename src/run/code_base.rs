@@ -261,7 +261,9 @@ fn content(entry: PathEntry, path: &Path) -> io::Result<Result<String, &'static 
     let file = match entry {
         PathEntry::File(file) => file,
         PathEntry::Nothing => return Ok(Err("gone")),
-        PathEntry::SomethingElse if path.is_dir() => return Ok(Err("directory")),
+        PathEntry::SomethingElse if path.is_dir() && !path.is_symlink() => {
+            return Ok(Err("directory"));
+        }
         PathEntry::SomethingElse => return Ok(Err("link")),
     };
     let size = file.metadata()?.len();

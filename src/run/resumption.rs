@@ -132,6 +132,12 @@ impl Resumption {
 
     /// Returns the notice for the user.
     pub fn notice(&self, tree: &ResumedTree) -> String {
+        if self.steps.is_empty() {
+            return format!(
+                "resuming {}: it has no whole reply to use again",
+                self.folder
+            );
+        }
         let steps = counted(self.steps.len() as u64, "step");
         let edits = if tree.applied.is_empty() {
             "applied again"

@@ -153,7 +153,7 @@ fn unusable_repository_fails_only_its_own_task() {
         "{}",
         told.stdout
     );
-    for (id, problem) in [("b", "cannot open `nowhere`"), ("c", "cannot find the ref")] {
+    for (id, problem) in [("b", "cannot open `nowhere`"), ("c", "`no-such`: ")] {
         let result = fleet.result(id);
         assert_eq!(result["exit"]["code"], 3);
         let message = result["error"]["message"].as_str().unwrap();

@@ -44,7 +44,7 @@ fn flags_for_numbers_take_what_begins_with_a_hyphen() {
         ),
         ("fleet task m -1 --out o", "<INDEX>", "0 or more"),
         ("log -n -3", "--number", "above 0"),
-        ("log --prune -3", "--prune", "0..="),
+        ("log --prune -3", "--prune", "0 or more"),
         ("--attempts -1", "--attempts", "1..=8"),
         ("--reask -1", "--reask", "0 or more"),
         ("--context -40k", "--context", "`40k`"),

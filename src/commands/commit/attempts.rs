@@ -114,8 +114,8 @@ impl Attempts<'_> {
         let mut made = self.side_by_side(run, ready, &pin)?;
         let (changed, new) = pin.changed();
         let how = [
-            "changed by somebody while the attempts were built, and ignored",
-            "made by somebody while the attempts were built, which may have read it",
+            "the attempts were built without what somebody has changed meanwhile",
+            "the attempts may have been built with files that somebody has made meanwhile",
         ];
         let named = [changed, new].into_iter().zip(how);
         for (files, how) in named.filter(|(files, _)| !files.is_empty()) {

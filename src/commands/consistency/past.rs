@@ -17,10 +17,14 @@ use crate::run::past::past_step::PastStep;
 use crate::run::ready::Ready;
 use crate::run::selection::RecordedReplies;
 use crate::sys::error::Error;
+use crate::sys::excerpt::lossy;
+use crate::sys::files::{self, Links, MIB};
 use crate::sys::numbers::counted;
 
 /// The name of the workflow in records.
 const WORKFLOW: &str = "consistency";
+/// Maximum size of a report, in bytes.
+const LARGEST: u64 = 128 * MIB;
 
 /// An earlier run to resume.
 pub struct ResumedReport {
@@ -118,13 +122,21 @@ pub fn unchanged(
         record.model.as_ref() == Some(&ready.models.first.spec.name)
             && record.base_urls == ready.models.base_urls()
             && (record.findings.is_some() || !with_findings)
-            && context.project.consistency_report().is_file()
+            && is_written_by(context, run)
             && is_as_sent(context, ready, run) == Some(true)
     };
     Ok(last.and_then(|run| {
         let record = run.record.clone()?;
         is_same(&run, &record).then(|| (run.relative(), record))
     }))
+}
+
+/// Returns whether the report on disk begins with the run's recorded reply; behind it, there may be a list of parts.
+fn is_written_by(context: &Context<'_>, run: &PastRun) -> bool {
+    let path = context.project.consistency_report();
+    let report = files::read(&path, Links::Followed, LARGEST).map(lossy);
+    let reply = run.text(&StepId::REPORT, Artifact::ResponseText);
+    report.is_ok_and(|report| reply.is_some_and(|reply| report.starts_with(&reply)))
 }
 
 /// Returns whether a run has sent the same queries as would be sent now, as far as it got; `None` if it sent none.

@@ -89,6 +89,7 @@ impl Repositories {
         if !is_url(repository) {
             let place = format!("--git-dir={}", self.local(repository)?.own.display());
             let name = format!("{reference}^{{commit}}");
+            let fails = |problem: String| fails(format!("`{reference}`: {problem}"));
             let words = [&*place, "rev-parse", "--verify", "--end-of-options", &name];
             let output = self.git(&fails, Path::new("/"), &words)?;
             return Ok(String::from_utf8_lossy(&output).trim().to_owned());

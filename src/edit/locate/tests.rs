@@ -169,6 +169,9 @@ fn lines_that_look_alike_are_distinguished() {
         ("alpha\r\nb\nc\n", "alpha\n", " (another line end)"),
         ("a  b\n", "a b\n", " (other blanks)"),
         ("a b \n", "a b\n", " (other blanks)"),
+        ("}\r\nb\nc\n", "}\n", " (another line end)"),
+        (" }\n", "}\n", " (other blanks)"),
+        ("\u{feff}a\n", "a\n", " (a byte order mark)"),
     ] {
         let faults = applied(text, &reply(&[(find, "x\n")])).unwrap_err();
         assert!(

@@ -194,12 +194,24 @@ fn all_faults_of_a_reply_are_found_in_the_order_of_its_lines() {
     let Err(VerifyError::Rejected(rejection)) = policy.verify(parse(reply)) else {
         panic!("the reply should be rejected");
     };
-    let expected = "the reply is rejected for 4 faults\n  \
+    let expected = "the reply is rejected for 4 faults:\n  \
         line 1: `build.sh`: this file is protected\n  \
         line 3: `^^^end` outside a block\n  \
         line 4: `../x`: a path may not have `.` or `..` in it\n  \
         line 10: `a/y`: another path differs from this one in letter case only";
     assert_eq!(rejection.to_string(), expected);
+}
+
+#[test]
+fn a_name_in_another_case_than_a_removed_one_is_one_fault() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("README"), "a\n").unwrap();
+    let policy = PathPolicy::load(dir.path(), None).unwrap();
+    let reply = "^^^README\n^^^delete\n^^^Readme\n^^^end\n";
+    let Err(VerifyError::Rejected(rejection)) = policy.verify(parse(reply)) else {
+        panic!("the reply should be rejected");
+    };
+    assert_eq!(rejection.faults.len(), 1, "{rejection}");
 }
 
 #[test]

@@ -478,7 +478,9 @@ fn the_chats_models_are_those_of_the_catalogue() {
         let Some(entry) = catalogue::known(&spec.id).and_then(|known| known.entry.as_ref()) else {
             continue;
         };
-        let json = ModelTable::with_entry("{}", &spec.name, entry.get()).unwrap();
+        let json = ModelTable::with_entry("{}", &spec.name, entry.get())
+            .unwrap()
+            .unwrap();
         let table = ModelTable::parse(&json, today).unwrap();
         assert_eq!(table.named(&spec.name), Some(spec));
         names.push(&*spec.name);

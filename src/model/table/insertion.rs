@@ -10,17 +10,24 @@ struct Whole<'a> {
     models: Option<&'a RawValue>,
 }
 
-/// Returns `json`, the text of a valid table, with an entry called `name` at the end of its models.
+/// Returns `json`, the text of a valid table, with an entry called `name` at the end of its models; `None` if it has
+/// one already.
 ///
 /// # Errors
 /// Fails if either text is not valid JSON.
-pub fn with_entry(json: &str, name: &str, entry: &str) -> serde_json::Result<String> {
+pub fn with_entry(json: &str, name: &str, entry: &str) -> serde_json::Result<Option<String>> {
     let whole: Whole<'_> = serde_json::from_str(json)?;
     let entry: Value = serde_json::from_str(entry)?;
     let pretty = serde_json::to_string_pretty(&entry)?.replace('\n', "\n    ");
     let added = format!("\n    \"{name}\": {pretty}\n  ");
     // The entry, or a new object with it, goes in at this offset.
     let (at, added) = if let Some(models) = whole.models {
+        if serde_json::from_str::<Value>(models.get())?
+            .get(name)
+            .is_some()
+        {
+            return Ok(None);
+        }
         let begin = (models.get().as_ptr() as usize).saturating_sub(json.as_ptr() as usize);
         (begin + models.get().len() - 1, added)
     } else {
@@ -29,7 +36,7 @@ pub fn with_entry(json: &str, name: &str, entry: &str) -> serde_json::Result<Str
     };
     let (before, after) = (json[..at].trim_end(), &json[at..]);
     let comma = if before.ends_with('{') { "" } else { "," };
-    Ok(format!("{before}{comma}{added}{after}"))
+    Ok(Some(format!("{before}{comma}{added}{after}")))
 }
 
 #[cfg(test)]
@@ -58,9 +65,10 @@ mod tests {
                 ),
             ),
         ] {
-            let with = with_entry(json, "new", r#"{"price": {"input": 0.75}}"#).unwrap();
+            let entry = r#"{"price": {"input": 0.75}}"#;
+            let with = with_entry(json, "new", entry).unwrap().unwrap();
             assert_eq!(with, expected);
-            assert!(serde_json::from_str::<Value>(&with).is_ok(), "{with}");
+            assert_eq!(with_entry(&with, "new", entry).unwrap(), None, "{with}");
         }
     }
 }

@@ -31,7 +31,7 @@ pub enum NotRecomputed {
     #[error("`{0}` has no record: the run does not exist, is still going on, or was killed")]
     NoRecord(String),
     /// The run asked no model.
-    #[error("`{0}` asked no model, so there is nothing to attest")]
+    #[error("`{0}` asked no model, so there is nothing to attest: name a run that did")]
     NoModel(String),
     /// A file of the record is missing.
     #[error("`{0}` is gone, or cannot be read")]
