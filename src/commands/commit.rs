@@ -84,6 +84,11 @@ pub fn commit(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<
         interrupt: &stop.map_err(PathError::of("listen for signals in", root))?,
         ..context.clone()
     };
+    stoppable(context, cli, choice)
+}
+
+/// Runs a commit that can be interrupted separately.
+fn stoppable(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<Outcome, Failure> {
     let (mut ready, baseline, mut resumed) = prepare(context, cli, choice)?;
     let are_several = !ready.others.is_empty();
     let searches = cli.replies.strategy == Strategy::Search || are_several;
@@ -144,11 +149,7 @@ pub fn commit(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<
         result
     });
     work.run.record.edits = edits_of(&work);
-    let Work {
-        mut run,
-        mut tree,
-        replacements,
-    } = work;
+    let (mut run, mut tree, replacements) = (work.run, work.tree, work.replacements);
     match &result {
         Err(error) if is_moved(error) && !tree.is_apart() => {}
         Err(error) if reverts || error.exit() == Exit::LocalIo => {
