@@ -82,7 +82,9 @@ pub fn runs_of(context: &Context<'_>, session: &str) -> Result<SessionRuns, Erro
         }
         // The record is missing if the run was killed.
         let record = run.record.as_ref();
-        record.into_iter().for_each(|record| runs.used(record));
+        if let Some(record) = record {
+            runs.used(record);
+        }
         let may_have_changed = record.is_none_or(|record| record.tree == TreeState::Changed);
         let changes = undo_log::read(root, &folder)?
             .filter(|changes| may_have_changed && !changes.are_none());

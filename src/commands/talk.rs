@@ -6,6 +6,7 @@
 pub(crate) mod menu;
 pub(crate) mod question;
 pub(crate) mod slash;
+mod standing;
 pub(crate) mod tally;
 
 use std::cell::RefCell;
@@ -16,15 +17,13 @@ use miette::MietteDiagnostic;
 
 use self::menu::{chosen_model, chosen_session, table_menu};
 use self::slash::{Slash, SlashLine};
+pub use self::standing::Standing;
 use self::tally::{Tally, record_of};
 use super::stored_session::SessionChoice;
 use super::{diff, last, undo};
 use crate::agent::AgentError;
-use crate::model::ModelSpec;
 use crate::record::event::Event;
-use crate::record::mode::Mode;
 use crate::record::result;
-use crate::record::todos::Todo;
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::sys::exit::Exit;
@@ -197,40 +196,6 @@ pub trait Talker {
     /// Returns `true` if the conversation ends here: it can be set up again, or the work can begin.
     fn is_over(&self) -> bool {
         false
-    }
-}
-
-/// The facts about an agent's session that are shown to its user.
-#[derive(Debug, Default)]
-pub struct Standing {
-    /// The session's id; `None` before its first request.
-    pub session: Option<String>,
-    /// The current model.
-    pub model: String,
-    /// The name of the model's vendor.
-    pub vendor: &'static str,
-    /// The size of the model's context window, in tokens.
-    pub window: u64,
-    /// The tokens that the session has used; `None` to use the sum of its runs.
-    pub tokens: Option<u64>,
-    /// Tokens of the conversation; `None` to use the count of the last call, which a status line shows after each
-    /// request.
-    pub used: Option<u64>,
-    /// The mode, for agents that have modes.
-    pub mode: Option<Mode>,
-    /// The session's todo list.
-    pub todos: Vec<Todo>,
-}
-
-impl Standing {
-    /// Creates the facts about a session with this model that has not begun.
-    pub fn of(spec: &ModelSpec, window: u64) -> Self {
-        Self {
-            model: spec.name.clone(),
-            vendor: spec.provider.vendor().name,
-            window,
-            ..Self::default()
-        }
     }
 }
 

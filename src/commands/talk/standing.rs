@@ -1,0 +1,39 @@
+//! The facts about an agent's session that its user sees. Plain data.
+
+use crate::model::ModelSpec;
+use crate::record::mode::Mode;
+use crate::record::todos::Todo;
+
+/// The facts about an agent's session that are shown to its user.
+#[derive(Debug, Default)]
+pub struct Standing {
+    /// The session's id; `None` before its first request.
+    pub session: Option<String>,
+    /// The current model.
+    pub model: String,
+    /// The name of the model's vendor.
+    pub vendor: &'static str,
+    /// The size of the model's context window, in tokens.
+    pub window: u64,
+    /// The tokens that the session has used; `None` to use the sum of its runs.
+    pub tokens: Option<u64>,
+    /// Tokens of the conversation; `None` to use the count of the last call, which a status line shows after each
+    /// request.
+    pub used: Option<u64>,
+    /// The mode, for agents that have modes.
+    pub mode: Option<Mode>,
+    /// The session's todo list.
+    pub todos: Vec<Todo>,
+}
+
+impl Standing {
+    /// Creates the facts about a session with this model that has not begun.
+    pub fn of(spec: &ModelSpec, window: u64) -> Self {
+        Self {
+            model: spec.name.clone(),
+            vendor: spec.provider.vendor().name,
+            window,
+            ..Self::default()
+        }
+    }
+}
