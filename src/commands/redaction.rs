@@ -18,7 +18,7 @@ const TOKENS: [&str; 2] = ["MCP_BEARER_TOKEN", "GITHUB_TOKEN"];
 const SERVER: &str = "MCP_BASE_URL";
 
 /// Builds a redactor for all keys that a run may encounter: those of the project's models, the environment and
-/// `.env`, the agents' homes, and the server given.
+/// `.env`, the homes that the command uses, and the server given.
 pub fn redactor(
     cli: &Cli,
     project: &Project,
@@ -26,7 +26,7 @@ pub fn redactor(
     environment: &Environment,
     env_file: &EnvFile,
 ) -> Redactor {
-    let homes = home::key_files(environment);
+    let homes = home::key_files(environment, &cli.name);
     // Even if the table is unusable, redact the keys it names.
     let read = || project.anybodys_models().ok();
     let broken = models.is_err().then(read).flatten();

@@ -24,6 +24,7 @@ use super::{diff, last, undo};
 use crate::agent::AgentError;
 use crate::record::event::Event;
 use crate::record::result;
+use crate::record::todos::Todo;
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::sys::exit::Exit;
@@ -70,6 +71,11 @@ pub trait Talker {
 
     /// Returns the facts about its session.
     fn standing(&self) -> Standing;
+
+    /// Returns the todo list of its session.
+    fn todos(&self) -> Vec<Todo> {
+        Vec::new()
+    }
 
     /// Returns the commands that its user has defined.
     fn own_commands(&self) -> Vec<CommandHint> {
@@ -333,6 +339,11 @@ impl<'t> Talk<'t> {
         };
         let has_left = |failure: &Failure| AgentError::has_left(&failure.error);
         self.has_left = done.as_ref().is_err_and(has_left);
+        let done = if self.has_left {
+            self.attended(done)
+        } else {
+            done
+        };
         if agent.ended(self, done)? {
             self.stopped = Some(self.context.clock.elapsed());
             // Input typed ahead was not meant to run after an interruption.
@@ -434,6 +445,7 @@ impl<'t> Talk<'t> {
         which: SessionChoice,
     ) -> Result<String, Failure> {
         let text = agent.change_session(which)?;
+        self.tally.last_took = None;
         self.take_up(agent);
         Ok(text)
     }
@@ -441,7 +453,7 @@ impl<'t> Talk<'t> {
     /// Reads the session's runs, and shows its todo list on the screen.
     pub fn take_up<T: Talker>(&mut self, agent: &T) {
         let standing = agent.standing();
-        self.user.borrow_mut().lists(standing.todos);
+        self.user.borrow_mut().lists(agent.todos());
         let found = standing.session.map(|id| last::runs_of(self.context, &id));
         // Unreadable runs must not prevent the conversation.
         self.tally

@@ -233,8 +233,10 @@ fn not_there(
     let shown_lines = (1..)
         .zip(lines(text))
         .filter(|(number, _)| is_shown(shown, number - 1));
-    // Lines that look alike are near, however short they are.
-    let alike = shown_lines.filter(|(_, line)| !difference(sought, line).is_empty());
+    // Lines that look alike are near, however short they are. The time is bounded.
+    let alike = shown_lines.filter(|(_, line)| {
+        sought.len().max(line.len()) <= LONGEST && !difference(sought, line).is_empty()
+    });
     let nearest = alike
         .min_by_key(|(_, line)| line.len().abs_diff(sought.len()))
         .or_else(|| nearest(text, shown, sought));

@@ -84,14 +84,15 @@ pub static FRUGAL: &AgentHome = &DEV;
 /// All homes.
 pub static ALL: [&AgentHome; 3] = [&DEV, &PLAN, &CHAT];
 
-/// Reads the key files in all homes.
-pub fn key_files(environment: &Environment) -> Vec<String> {
+/// Reads the key files that a command may use: the one in its own home and the shared one.
+pub fn key_files(environment: &Environment, command: &str) -> Vec<String> {
     let text = |home: &&AgentHome| {
         let directory = home.directory(environment, System::current()).ok()?;
         let path = directory.join(home.secrets[0]);
         Some(lossy(files::read(&path, Links::Followed, MIB).ok()?))
     };
-    ALL.iter().filter_map(text).collect()
+    let is_used = |home: &&&AgentHome| home.command == command || **home == SHARED;
+    ALL.iter().filter(is_used).filter_map(text).collect()
 }
 
 /// Returns everything that looks like a key in the text of such a file, which may be malformed.
@@ -279,7 +280,7 @@ mod tests {
             (Path::new("/nowhere/at/all"), &[]),
         ] {
             let environment = Environment::of(&[(CHAT.variable, home.to_str().unwrap())]);
-            let texts = key_files(&environment);
+            let texts = key_files(&environment, "commit");
             let keys: Vec<&str> = texts.iter().flat_map(|text| keys_in(text)).collect();
             assert_eq!(keys, expected);
         }

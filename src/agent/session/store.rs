@@ -217,8 +217,8 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
         };
         let mut newer = all
             .iter()
-            .take_while(|session| last.is_none_or(|last| session.id != last.id));
-        // Without a map, a damaged session may be the one that was used last.
+            .take_while(|session| last.is_some_and(|last| session.id != last.id));
+        // Without a map, a damaged session of unknown directory may be the one that was used last.
         if let Some(damaged) = newer.find(is_damaged) {
             self.load(&damaged.id)?;
         }

@@ -100,6 +100,10 @@ impl Talker for Chat<'_, '_> {
   !COMMAND           run a command yourself
   @PATH              attach a file";
 
+    fn todos(&self) -> Vec<Todo> {
+        self.place.todos.borrow().clone()
+    }
+
     fn standing(&self) -> Standing {
         Standing {
             session: Some(self.place.id()),
@@ -107,7 +111,6 @@ impl Talker for Chat<'_, '_> {
             // Calls made besides the conversation do not count towards its size.
             used: Some(self.place.used()),
             mode: Some(self.place.mode.get()),
-            todos: self.place.todos.borrow().clone(),
             ..Standing::of(&self.place.base.models.first.spec, self.place.window())
         }
     }
@@ -139,7 +142,7 @@ impl Talker for Chat<'_, '_> {
     }
 
     fn show(&self) {
-        self.post(ToScreen::Todos(self.standing().todos));
+        self.post(ToScreen::Todos(self.todos()));
     }
 
     fn attend(

@@ -144,6 +144,11 @@ impl Developer<'_, '_> {
 impl Talker for Developer<'_, '_> {
     const PROMPT: &'static str = "dev> ";
 
+    fn todos(&self) -> Vec<Todo> {
+        let session = self.place.stored.session.borrow();
+        session.conversation.tasks.iter().map(Todo::from).collect()
+    }
+
     fn has_more_to_do(&self) -> Result<bool, Failure> {
         Ok(self.place.has_more_to_do())
     }
@@ -154,7 +159,6 @@ impl Talker for Developer<'_, '_> {
         Standing {
             session: place.is_begun().then(|| session.id.to_string()),
             tokens: Some(session.file.total_tokens),
-            todos: session.conversation.tasks.iter().map(Todo::from).collect(),
             ..Standing::of(&place.models.first.spec, place.limits.context())
         }
     }

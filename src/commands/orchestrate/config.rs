@@ -16,7 +16,7 @@ use crate::secret::ApiKey;
 use crate::sys::environment::Environment;
 
 /// The key of the Azure OpenAI resource.
-const AZURE_KEY: &str = "AZURE_OPENAI_API_KEY";
+pub const AZURE_KEY: &str = "AZURE_OPENAI_API_KEY";
 /// The URL of the Azure OpenAI resource.
 const AZURE_URL: &str = "AZURE_OPENAI_BASE_URL";
 /// The deployment to use, which is the model's name at Azure.

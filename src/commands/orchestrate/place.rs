@@ -5,7 +5,7 @@
 use std::io;
 
 use super::args::OrchestrateArgs;
-use super::config::{AgentConfig, AzureVariables};
+use super::config::{AZURE_KEY, AgentConfig, AzureVariables};
 use super::publish::Publishing;
 use super::resume::recorded;
 use crate::commands::mcp_server::McpSource;
@@ -167,7 +167,7 @@ pub fn models<'c>(
             ModelKey::ByRule,
         ),
         (None, None, Some(azure)) => {
-            let source = KeySource::Variable("AZURE_OPENAI_API_KEY");
+            let source = KeySource::Variable(AZURE_KEY);
             let key = ModelKey::Given(Some(azure.key.clone()), Some(source));
             (azure.spec.clone(), key)
         }

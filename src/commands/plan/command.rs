@@ -204,16 +204,16 @@ fn document_of<'p>(context: &'p Context<'_>, open: &OpenPlan<'_>, path: &'p Path
 }
 
 /// Shows the last request of a resumed session and, if its work is done, the summary of that.
-fn recap(context: &Context<'_>, kept: &OpenPlan<'_>) {
-    let state = kept.state(PlanState::clone);
-    let path = kept.session.borrow().document(context.project.root());
+fn recap(context: &Context<'_>, stored: &OpenPlan<'_>) {
+    let state = stored.state(PlanState::clone);
+    let path = stored.session.borrow().document(context.project.root());
     let is_done = state.stage == PlanStage::Done;
-    let read = document_of(context, kept, &path).read().ok();
+    let read = document_of(context, stored, &path).read().ok();
     let mut log = read.map_or_else(Vec::new, |read| read.plan().execution_log);
     let summary = log.pop().filter(|_| is_done);
     let summary = summary.map_or_else(String::new, |entry| format!("\n\n{entry}"));
     if let Some(request) = state.requests.last() {
-        let shown = format!("> {request}{summary}");
+        let shown = format!("> {}{summary}", request.replace('\n', "\n> "));
         context.reporter.event(&Event::Shown(shown));
     }
 }
@@ -247,6 +247,12 @@ struct Worker<'w> {
 impl Talker for Worker<'_> {
     const PROMPT: &'static str = "plan> ";
 
+    fn todos(&self) -> Vec<Todo> {
+        let read = self.document().read();
+        let tasks = read.map_or_else(|_| Vec::new(), |read| read.plan().tasks);
+        tasks.iter().map(|task| Todo::from(&shown(task))).collect()
+    }
+
     fn has_more_to_do(&self) -> Result<bool, Failure> {
         Ok(self.is_open()?)
     }
@@ -255,11 +261,8 @@ impl Talker for Worker<'_> {
         let base = &self.place.base;
         let is_begun = base.stored.state(|state| !state.requests.is_empty());
         let window = base.limits.max_context_tokens.unwrap_or_default();
-        let read = self.document().read();
-        let tasks = read.map_or_else(|_| Vec::new(), |read| read.plan().tasks);
         Standing {
             session: is_begun.then(|| base.stored.id()),
-            todos: tasks.iter().map(|task| Todo::from(&shown(task))).collect(),
             ..Standing::of(&base.models.first.spec, window)
         }
     }

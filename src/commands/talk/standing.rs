@@ -2,7 +2,6 @@
 
 use crate::model::ModelSpec;
 use crate::record::mode::Mode;
-use crate::record::todos::Todo;
 
 /// The facts about an agent's session that are shown to its user.
 #[derive(Debug, Default)]
@@ -22,8 +21,6 @@ pub struct Standing {
     pub used: Option<u64>,
     /// The mode, for agents that have modes.
     pub mode: Option<Mode>,
-    /// The session's todo list.
-    pub todos: Vec<Todo>,
 }
 
 impl Standing {

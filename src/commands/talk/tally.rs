@@ -19,7 +19,7 @@ pub struct Tally {
     unpriced: u64,
     took: Duration,
     /// Duration of the last request.
-    last_took: Option<Duration>,
+    pub(super) last_took: Option<Duration>,
     /// The runs of the current session.
     pub session: SessionRuns,
 }
@@ -53,7 +53,7 @@ impl Tally {
 
     /// Takes up a session with these runs.
     pub fn take_up(&mut self, session: SessionRuns) {
-        (self.session, self.last_took) = (session, None);
+        self.session = session;
     }
 
     /// Formats the status line: `model · directory · context 4% · 12,345 tokens · $0.0123 · 42s · keys`.
