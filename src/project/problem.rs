@@ -4,7 +4,6 @@ use std::io;
 use std::path::PathBuf;
 
 use super::repository::MEND_REPOSITORY;
-use super::{CONFIG, LOGS};
 use crate::secret::KeyProblem;
 use crate::sys::file_lock;
 use crate::sys::files::{PathError, is_too_large};
@@ -92,7 +91,7 @@ pub enum ProjectProblem {
         code("/disk/never"),
         help(
             "make it writable{}",
-            if matches!(&**_0, LOGS | CONFIG) { "" } else { ", or leave what is in it out of the rollup" }
+            if matches!(&**_0, "logs" | "agent-config") { "" } else { ", or leave what is in it out of the rollup" }
         )
     )]
     NotWritable(String),
