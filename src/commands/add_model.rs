@@ -26,6 +26,7 @@ const TABLE: &str = ModelTable::FILE;
 /// Fails if the catalogue has no such model, the project's table already has one, or the table cannot be used or
 /// written.
 pub fn add_model(context: &Context<'_>, name: &str) -> Result<Outcome, Failure> {
+    // Nothing is added to a table that cannot be read.
     selection::table_of(context.models)?;
     let known = catalogue::known(name).and_then(|it| it.entry.as_ref());
     let entry = known.ok_or_else(|| CommandError::NotInCatalogue {

@@ -319,8 +319,8 @@ impl<'t> Talk<'t> {
     /// Notes whether a request has failed in a way that the exit code reports.
     fn attended<T>(&self, done: Result<T, Failure>) -> Result<T, Failure> {
         let is_person = self.user.borrow().is_person();
-        let failure = done.as_ref().err();
-        let failure = failure.filter(|it| !is_person || AgentError::has_left(&it.error));
+        let is_reported = |it: &&Failure| !is_person || AgentError::has_left(&it.error);
+        let failure = done.as_ref().err().filter(is_reported);
         self.unfinished.replace(failure.map(|failure| {
             let unfinished = MietteDiagnostic::new(UNFINISHED).with_help(IS_ABOVE);
             let code = failure.error.code().map(|code| code.to_string());
@@ -330,7 +330,11 @@ impl<'t> Talk<'t> {
     }
 
     /// Reports how a request, or a command that failed, ended.
-    fn end<T: Talker>(&mut self, agent: &T, done: Result<Outcome, Failure>) -> Result<(), Failure> {
+    fn end<T: Talker>(
+        &mut self,
+        agent: &T,
+        mut done: Result<Outcome, Failure>,
+    ) -> Result<(), Failure> {
         let is_models = |failure: &Failure| failure.error.exit() == Exit::ModelFailed;
         self.connection = if done.as_ref().is_err_and(is_models) {
             Connection::Error
@@ -339,11 +343,9 @@ impl<'t> Talk<'t> {
         };
         let has_left = |failure: &Failure| AgentError::has_left(&failure.error);
         self.has_left = done.as_ref().is_err_and(has_left);
-        let done = if self.has_left {
-            self.attended(done)
-        } else {
-            done
-        };
+        if self.has_left {
+            done = self.attended(done);
+        }
         if agent.ended(self, done)? {
             self.stopped = Some(self.context.clock.elapsed());
             // Input typed ahead was not meant to run after an interruption.
@@ -456,8 +458,7 @@ impl<'t> Talk<'t> {
         self.user.borrow_mut().lists(agent.todos());
         let found = standing.session.map(|id| last::runs_of(self.context, &id));
         // Unreadable runs must not prevent the conversation.
-        self.tally
-            .take_up(found.and_then(Result::ok).unwrap_or_default());
+        self.tally.session = found.and_then(Result::ok).unwrap_or_default();
     }
 
     /// Shows the status, in line mode too.

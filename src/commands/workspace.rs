@@ -403,10 +403,12 @@ pub fn home(context: &Context<'_>, agent: &AgentHome) -> Result<PathBuf, Error> 
 /// decides in the project about agents.
 fn closed_paths(context: &Context<'_>) -> Vec<PathBuf> {
     let root = context.project.root();
-    let homes = home::ALL.iter();
-    let homes = homes.flat_map(|home| home.hidden(context.environment));
-    let in_project = [PERMISSIONS, SLASH_COMMANDS].map(|path| root.join(path));
-    let paths = homes.chain(in_project).map(|path| resolved(&path));
-    // Of a home that contains the project, only the keys and sessions are closed.
-    paths.filter(|path| !root.starts_with(path)).collect()
+    home::ALL
+        .iter()
+        .flat_map(|home| home.hidden(context.environment))
+        .chain([PERMISSIONS, SLASH_COMMANDS].map(|path| root.join(path)))
+        .map(|path| resolved(&path))
+        // Of a home that contains the project, only the keys and sessions are closed.
+        .filter(|path| !root.starts_with(path))
+        .collect()
 }

@@ -230,12 +230,11 @@ fn not_there(
     let Some(sought) = lines(find).find(|line| missing.contains(line)) else {
         return Unlocated::NotInARow;
     };
-    let shown_lines = (1..)
-        .zip(lines(text))
-        .filter(|(number, _)| is_shown(shown, number - 1));
     // Lines that look alike are near, however short they are. The time is bounded.
-    let alike = shown_lines.filter(|(_, line)| {
-        sought.len().max(line.len()) <= LONGEST && !difference(sought, line).is_empty()
+    let alike = (1..).zip(lines(text)).filter(|(number, line)| {
+        is_shown(shown, number - 1)
+            && sought.len().max(line.len()) <= LONGEST
+            && !difference(sought, line).is_empty()
     });
     let nearest = alike
         .min_by_key(|(_, line)| line.len().abs_diff(sought.len()))

@@ -51,11 +51,6 @@ impl Tally {
         self.session.context.unwrap_or_default()
     }
 
-    /// Takes up a session with these runs.
-    pub fn take_up(&mut self, session: SessionRuns) {
-        self.session = session;
-    }
-
     /// Formats the status line: `model · directory · context 4% · 12,345 tokens · $0.0123 · 42s · keys`.
     pub fn line(&self, model: &str, directory: &str, tokens: u64, window: u64) -> String {
         let share = |context| format!("context {}%", percentage(context, window));
