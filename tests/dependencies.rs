@@ -1,4 +1,4 @@
-//! The program's dependencies: their licences and sources, and no crate in two versions. Asks Cargo, which needs no
+//! The program's dependencies: their licences and sources, and no crate in two versions, one build of each. Asks Cargo, which needs no
 //! network for that.
 
 use std::collections::BTreeSet;
@@ -58,7 +58,7 @@ const UNMAINTAINED_AND_THERE: [(&str, &str); 1] = [(
 
 #[test]
 fn every_crate_has_a_licence_that_goes_with_ours() {
-    let crates = tree(&["--format", "{p}\t{l}"]);
+    let crates = tree(&["--edges", "normal,build", "--format", "{p}\t{l}"]);
     let found = crates.lines().filter(|line| {
         let licence = line.split_once('\t').map_or("", |(_, licence)| licence);
         !is_allowed(licence.trim_end_matches(" (*)"))
@@ -85,7 +85,7 @@ fn licences_are_read_with_their_choices() {
 
 #[test]
 fn no_crate_comes_in_two_versions_but_for_a_reason() {
-    let crates = tree(&["--duplicates", "--depth", "0"]);
+    let crates = tree(&["--edges", "normal,build", "--duplicates", "--depth", "0"]);
     let found: BTreeSet<&str> = crates.lines().filter_map(name).collect();
     let known = TWICE.iter().map(|(name, _)| *name).collect();
     let new: BTreeSet<_> = found.difference(&known).collect();
@@ -94,7 +94,7 @@ fn no_crate_comes_in_two_versions_but_for_a_reason() {
 
 #[test]
 fn no_crate_is_unmaintained_but_for_a_reason() {
-    let crates = tree(&[]);
+    let crates = tree(&["--edges", "normal,build"]);
     let names: BTreeSet<&str> = crates.lines().filter_map(name).collect();
     let found = UNMAINTAINED.into_iter().filter(|name| names.contains(name));
     let known = UNMAINTAINED_AND_THERE.map(|(name, _)| name);
@@ -113,12 +113,32 @@ fn every_crate_comes_from_the_registry() {
     assert_eq!(found, BTreeSet::from([registry]));
 }
 
+/// Then `cargo build` and `cargo test` share what they build, and so do the program and its build script.
+#[test]
+fn a_crate_has_the_same_features_wherever_it_is_built() {
+    let built = |edges| {
+        let crates = tree(&["--edges", edges, "--format", "{p}\t{f}"]);
+        let lines = crates.lines().map(|line| line.trim_end_matches(" (*)"));
+        lines.map(str::to_owned).collect::<BTreeSet<String>>()
+    };
+    let (program, tests) = (built("normal,build"), built("normal,build,dev"));
+    let others: BTreeSet<_> = program.difference(&tests).collect();
+    assert!(others.is_empty(), "{others:?}");
+    let versions: Vec<_> = tests
+        .iter()
+        .filter_map(|line| line.split('\t').next())
+        .collect();
+    let twice = versions.windows(2).filter(|pair| pair[0] == pair[1]);
+    let twice: BTreeSet<_> = twice.filter_map(|pair| name(pair[0])).collect();
+    // The tests alone ask where a piece of code is.
+    assert_eq!(twice, BTreeSet::from(["proc-macro2"]));
+}
+
 /// Returns the output of `cargo tree` with these arguments: one crate per line.
 fn tree(arguments: &[&str]) -> String {
     let output = Command::new(env!("CARGO"))
         .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .args(["tree", "--offline", "--locked", "--edges", "normal,build"])
-        .args(["--prefix", "none"])
+        .args(["tree", "--offline", "--locked", "--prefix", "none"])
         .args(arguments)
         .output()
         .unwrap();
