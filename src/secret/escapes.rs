@@ -14,7 +14,7 @@ const ESCAPES: &str = concat!(
     r"|\x1b[ -/]*[0-~]",
 );
 
-/// Pattern for colours and cursor movements, none of which has room for words.
+/// Pattern for colours and cursor movements, none of which can carry text.
 const STYLES: &str = r"(?:\x1b\[|\u{9b})[0-9:;?]*[A-Za-z]|\x1b\([0B]";
 
 static ESCAPE: LazyLock<Regex> = LazyLock::new(|| compiled(ESCAPES));
@@ -33,8 +33,8 @@ pub(crate) fn without_escapes(text: &str) -> Cow<'_, str> {
     without(&ESCAPE, text)
 }
 
-/// Removes colours and cursor movements from `text`, for people. Titles, links and the like stay, since a command may
-/// contain what looks like one.
+/// Removes colours and cursor movements from `text`, for display to people. Titles, links and the like are kept, since
+/// a command may contain what looks like one.
 pub(crate) fn without_styles(text: &str) -> Cow<'_, str> {
     without(&STYLE, text)
 }

@@ -17,10 +17,10 @@ use serde_json::Value;
 
 use super::escapes::SeenText;
 
-/// The beginning of all marks that take the place of secrets.
+/// Prefix of every mark that replaces a secret.
 pub const ANY_MARK: &str = "[REDACTED";
 
-/// The beginning of the marks that take the place of keys.
+/// Prefix of every mark that replaces a key.
 pub const MARK: &str = "[REDACTED]";
 
 /// A vendor's API key: one line of visible ASCII. Its `Debug` and `Display` show at most the last two characters.
@@ -72,10 +72,10 @@ impl ApiKey {
         }
     }
 
-    /// Parses the content of a key file, which users write by hand: nothing but a key.
+    /// Parses the content of a key file, which users write by hand and which must contain only a key.
     ///
     /// # Errors
-    /// Fails if the key is not one line of visible ASCII, is missing, or is written in quotes or as a variable.
+    /// Fails if the key is missing, is not one line of visible ASCII, or is written in quotes or as a variable.
     pub fn of_file(content: &[u8]) -> Result<Self, KeyProblem> {
         let text = String::from_utf8_lossy(content);
         let line = text.trim();
@@ -98,7 +98,7 @@ impl ApiKey {
 /// The quotes that a key may be written in.
 const QUOTES: [char; 3] = ['"', '\'', '`'];
 
-/// Returns the key in a line like `export NAME="key"`: without the name in capitals, and without the quotes.
+/// Strips the variable's name, in capitals, and the quotes from a line like `export NAME="key"`.
 pub fn bare(line: &str) -> &str {
     let line = line.trim();
     let assigned = line.strip_prefix("export ").unwrap_or(line);
@@ -243,12 +243,12 @@ impl Redactor {
         }
     }
 
-    /// Returns the marks that take the place of the keys, without duplicates.
+    /// Returns the marks that replace the keys, without duplicates.
     pub fn marks(&self) -> BTreeSet<String> {
         self.replacements.iter().cloned().collect()
     }
 
-    /// Returns the length of the longest suffix of `bytes` that could become a key, or a longer one, with more bytes.
+    /// Returns the length of the longest suffix of `bytes` that may be the beginning of a key.
     fn unsettled(&self, bytes: &[u8]) -> usize {
         let longest = bytes.len().min(self.longest.saturating_sub(1));
         let begins_a_form = |end: &[u8]| {
@@ -410,7 +410,7 @@ impl<W: Write> RedactingWriter<'_, W> {
     }
 
     /// Writes as much as possible of the bytes held back: everything except the beginning of a possible key. Meant for
-    /// a reader who follows along; [`finish`](Self::finish) must still be called.
+    /// showing output live; [`finish`](Self::finish) must still be called.
     ///
     /// # Errors
     /// Returns any error of the inner writer.
@@ -497,8 +497,8 @@ fn forms(key: &str) -> Vec<String> {
     forms
 }
 
-/// Returns the key as JSON writers escape it beyond what is required: nothing more; `/`; the characters special in
-/// HTML, in several variants; everything but letters and digits; or everything.
+/// Returns the key as different JSON writers escape it. Besides what must be escaped, they escape nothing; `/`; the
+/// characters special in HTML, in several variants; everything but letters and digits; or everything.
 fn json_forms(key: &str) -> Vec<String> {
     const HTML: [&str; 5] = ["/", "<>&", "<>&'", "<>&='", "<>&'+`\""];
     const NUMBERS: [fn(char) -> String; 2] = [

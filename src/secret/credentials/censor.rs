@@ -28,7 +28,7 @@ static END: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(end).ok()
 });
 
-/// Returns the marks that take the place of this redactor's keys and of credentials.
+/// Returns the marks that replace this redactor's keys, and those that replace credentials of each kind.
 pub fn marks(redactor: &Redactor) -> BTreeSet<String> {
     let mut marks = redactor.marks();
     marks.extend(kinds().map(|kind| format!("{MARKER}{kind}]")));
@@ -78,7 +78,7 @@ impl<W: Write> Censor<W> {
         &self.kinds
     }
 
-    /// Returns the held part of an incomplete line, for a reader who follows along; empty if it may contain a
+    /// Returns the part of an incomplete line that is held back, for showing output live; empty if it may contain a
     /// credential.
     pub fn pending(&self) -> &[u8] {
         let mut words = WORDS.iter();
@@ -119,7 +119,7 @@ impl<W: Write> HoldingBack for Censor<W> {
         &mut self.held
     }
 
-    /// A key's first line is held back until it is known whether a key follows.
+    /// Holds back the first line of a possible key until it is known whether a key follows.
     fn settled(&self, held: &[u8]) -> usize {
         if self.is_open {
             return held.len();
@@ -132,7 +132,7 @@ impl<W: Write> HoldingBack for Censor<W> {
         private_key::undecided(held).map_or(settled, |begin| settled.min(begin))
     }
 
-    /// A credential that begins before `settled` is removed as a whole.
+    /// Removes a credential that begins before `settled` as a whole, even if it ends later.
     fn emit(&mut self, bytes: &[u8], settled: usize) -> io::Result<usize> {
         if self.is_open {
             self.inner.write_all(bytes)?;

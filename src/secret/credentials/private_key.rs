@@ -9,9 +9,9 @@ use regex::bytes::Regex;
 /// Pattern for the first line of a PEM or PGP key.
 pub(super) const BEGIN: &str = r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----";
 
-/// Number of bytes after the first line that decide, unless another first line comes before.
+/// Number of bytes examined after the first line; a `-----` ends them earlier.
 const WINDOW: usize = 1024;
-/// Length below which a run of letters and digits is ignored: it is part of an escape, a tag or a prefix.
+/// Minimum length of a run of letters and digits; shorter ones are parts of escapes, tags or prefixes, and are ignored.
 const SHORTEST_WORD: usize = 4;
 /// Minimum length at which the first run that is not ignored indicates a key.
 const FIRST_RUN: usize = 16;
@@ -37,7 +37,8 @@ pub(super) fn undecided(bytes: &[u8]) -> Option<usize> {
     undecided.map(|line| line.start())
 }
 
-/// Returns whether base64 follows, however it is quoted, coloured or escaped.
+/// Returns whether base64 follows, however it is quoted, coloured or escaped; `None` if that depends on bytes still to
+/// come.
 fn has_material(behind: &[u8]) -> Option<bool> {
     let window = &behind[..behind.len().min(WINDOW)];
     let next = memchr::memmem::find(window, b"-----");

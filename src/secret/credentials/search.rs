@@ -116,7 +116,7 @@ fn shapes(bounded: bool) -> impl Iterator<Item = Shape> {
     shapes.filter(move |(.., shape)| shape.starts_with(r"\b") == bounded)
 }
 
-/// Maximum length in bytes of a short word. Longer ones are rare in other texts.
+/// Maximum length in bytes of a short word; longer words rarely occur in ordinary text.
 const SHORT_WORD: usize = 4;
 /// Minimum number of bytes of a token that follow a short word.
 const SHORTEST_REST: usize = 11;
@@ -255,7 +255,7 @@ impl Finding {
         self.kind == OWN_KEY
     }
 
-    /// Returns whether the redactor knows it, and so removes it from everything that is sent.
+    /// Returns whether the redactor knows this credential and therefore removes it from everything that is sent.
     pub fn is_redacted(&self) -> bool {
         self.is_own_key() || self.kind == VARIABLE
     }

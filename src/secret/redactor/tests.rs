@@ -213,7 +213,7 @@ proptest! {
         let chunks: Vec<&[u8]> = cuts.iter().map(|&to| { let c = &text.as_bytes()[from..to]; from = to; c }).collect();
         let streamed = stream(&redactor, &chunks);
         prop_assert_eq!(String::from_utf8(streamed).unwrap(), redactor.text(&text));
-        // The same holds for a reader who follows along.
+        // The same holds for output shown live.
         let mut writer = redactor.writer(Vec::new());
         for chunk in &chunks {
             writer.write_all(chunk).unwrap();
