@@ -15,7 +15,7 @@ use crate::record::event::Event;
 /// Maximum temperature for retries; a low one makes the model keep to the required form.
 const COOL: f64 = 0.1;
 
-/// Reports whether the model rejected a prompt as too long, or would have.
+/// Returns whether the prompt was too long, according to the model or to the program's own count.
 fn is_too_long(error: &AgentError) -> bool {
     match error {
         AgentError::Model(error) => error.is_context_exceeded(),
@@ -25,7 +25,7 @@ fn is_too_long(error: &AgentError) -> bool {
 }
 
 impl Agent<'_> {
-    /// Records the parts of a paused reply unchanged and lets the model continue: nothing may follow them.
+    /// Records the parts of a paused reply unchanged, with nothing after them, so that the model can continue it.
     pub(super) fn go_on(reply: Reply, conversation: &mut Conversation) -> Next {
         if !reply.parts.is_empty() {
             conversation.say(HistoryMessage {

@@ -34,10 +34,10 @@ pub struct HistoryMessage {
     pub role: Role,
     /// The text, or the complete tool result.
     pub content: String,
-    /// The tool that this is the result of.
+    /// The tool whose result this is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// The id of the call that this is the result of.
+    /// The id of the call whose result this is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
     /// Set if the call failed or its outcome is unknown.
@@ -106,7 +106,7 @@ impl HistoryMessage {
         Self::tagged(tagged(Tag::SYSTEM_REMINDER, &[], content))
     }
 
-    /// Creates a reminder followed by text from elsewhere, which has tags of its own.
+    /// Creates a reminder followed by text from elsewhere, which is already tagged.
     pub fn reminder_of(words: &str, shown: &str) -> Self {
         let words = tagged(Tag::SYSTEM_REMINDER, &[], words);
         Self::tagged(format!("{words}\n\n{shown}"))
@@ -129,7 +129,7 @@ impl HistoryMessage {
         ))
     }
 
-    /// Reports whether this is a summary that replaced a conversation.
+    /// Returns whether this is a summary that replaced a conversation.
     pub fn is_summary(&self) -> bool {
         self.is_tagged && self.content.starts_with(SUMMARY)
     }
@@ -142,7 +142,7 @@ impl HistoryMessage {
         }
     }
 
-    /// The text to send. Only the agent's own words have no tags around them.
+    /// Returns the text to send. Only the agent's own words are not tagged.
     fn sent(&self) -> String {
         match (self.role, &self.tool) {
             (Role::Assistant | Role::System, _) => {
@@ -241,7 +241,8 @@ pub struct Truncation {
 }
 
 impl Conversation {
-    /// Makes this a copy of `other`. Messages that both begin with are not copied again: a conversation grows at its end.
+    /// Makes this a copy of `other`. The messages that both begin with are not copied again, since a conversation grows
+    /// only at its end.
     pub fn follow(&mut self, other: &Self) {
         let grown = |mut own: Vec<HistoryMessage>, others: &[HistoryMessage]| {
             let same = own.iter().zip(others).take_while(|(a, b)| a == b).count();
@@ -283,7 +284,7 @@ impl Conversation {
         self.settled = self.requests.len();
     }
 
-    /// The unfinished requests; always includes the last one.
+    /// Returns the unfinished requests; always includes the last one.
     pub fn open_requests(&self) -> &[String] {
         let last = self.requests.len().saturating_sub(1);
         self.requests
@@ -299,7 +300,7 @@ impl Conversation {
         self.history.push(message);
     }
 
-    /// The words of the paused replies at the end, which the next reply continues.
+    /// Returns the words of the paused replies at the end, which the next reply continues.
     pub fn paused(&self) -> String {
         let is_paused =
             |message: &HistoryMessage| message.role == Role::Assistant && message.calls.is_empty();
@@ -315,7 +316,7 @@ impl Conversation {
         self.truncation = None;
     }
 
-    /// The end of the history, which is sent whole.
+    /// Returns the messages after those that a truncation leaves out; they are sent whole.
     pub fn not_left_out(&self) -> &[HistoryMessage] {
         let from = self.truncation.map_or(0, |truncation| truncation.from);
         self.history.get(from..).unwrap_or_default()
@@ -333,8 +334,8 @@ impl Conversation {
         }
     }
 
-    /// The last request and the agent's last words, for a user who resumes the conversation; `None` if nothing was
-    /// requested.
+    /// Returns the last request and the agent's last words, for a user who resumes the conversation; `None` if nothing
+    /// was requested.
     pub fn recap(&self) -> Option<String> {
         let request = self.requests.last()?;
         let mut history = self.history.iter().rev();
@@ -351,7 +352,7 @@ impl Conversation {
         Some(format!("> {request}\n\n{words}"))
     }
 
-    /// The agent's last message and the results received since; `None` if any other message has followed.
+    /// Returns the agent's last message and the results received since; `None` if any other message has followed.
     pub fn last_turn(&self) -> Option<(&HistoryMessage, &[HistoryMessage])> {
         let is_result =
             |message: &&HistoryMessage| message.role == Role::Tool && message.tool.is_some();

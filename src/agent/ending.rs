@@ -31,7 +31,7 @@ impl From<String> for Objection {
     }
 }
 
-/// The continuation after a step. A tool failure or a reply that was not understood is reported to the model and does
+/// The action to take after a step. A tool failure or a reply that was not understood is reported to the model and does
 /// not end the loop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next {

@@ -398,14 +398,14 @@ impl Agent<'_> {
         }
     }
 
-    /// Resets the failures after a reply that was understood, unless tool failures count with them.
+    /// Resets the count of failures after a reply that was understood, unless that count includes tool failures.
     fn is_understood(&self, progress: &mut Progress) {
         if self.tool_tries != ToolTries::AsReplies {
             progress.failures = 0;
         }
     }
 
-    /// Tells the model the fault in its reply.
+    /// Reports the fault in its reply to the model.
     fn return_fault(
         &self,
         fault: Fault,
@@ -426,7 +426,7 @@ impl Agent<'_> {
         self.report_fault(fault, &message, work)
     }
 
-    /// Counts an unusable reply, and tells the model about it.
+    /// Counts an unusable reply, and reports it to the model.
     fn report_fault(
         &self,
         fault: Fault,
@@ -494,7 +494,7 @@ const CUT: &str = "Your last reply was cut at the length limit (max_tokens): it 
                    smaller pieces: fewer words, and less in one call.";
 const EMPTY: &str = "Your last reply was empty: no words, and no call. Go on with the work, or say in words what came of it.";
 
-/// The message to a model after an incomplete reply, if there is specific advice.
+/// Returns the message to a model after an incomplete reply, if there is specific advice.
 fn advice_on(error: &ModelError) -> Option<&'static str> {
     match error {
         ModelError::CutShort {
@@ -506,12 +506,12 @@ fn advice_on(error: &ModelError) -> Option<&'static str> {
     }
 }
 
-/// Lines of a reply shown before and after the faulty one.
+/// Number of lines of a reply shown before and after the faulty one.
 const AROUND: usize = 3;
 /// Maximum length of a shown line, in characters.
 const LONGEST_LINE: usize = 200;
 
-/// The part of a reply around a line, so that the model sees which part is meant.
+/// Formats the lines of a reply around a given one, so that the model sees which part is meant.
 fn around(reply: &str, line: usize) -> String {
     let first = line.saturating_sub(AROUND + 1);
     let lines = reply.lines().enumerate().skip(first).take(2 * AROUND + 1);

@@ -202,7 +202,7 @@ fn reserved(window: u64, answer: u64) -> String {
     if answer > 0 { message } else { String::new() }
 }
 
-/// The hint for a prompt that is too long.
+/// Returns the hint for a prompt that is too long.
 fn shorter(larger: Option<&str>) -> String {
     let without = "the plan, the task or the results are too long: shorten what is asked for, or ask a model with a larger window";
     larger.map_or(without.to_owned(), |larger| {
@@ -210,7 +210,7 @@ fn shorter(larger: Option<&str>) -> String {
     })
 }
 
-/// The hint for a call that may exceed the budget.
+/// Returns the hint for a call that may exceed the budget.
 fn more_money(over: &OverBudget) -> String {
     match over {
         OverBudget::Unpriced { table, .. } => format!(
@@ -258,7 +258,7 @@ impl From<Error> for AgentError {
 }
 
 impl From<McpError> for AgentError {
-    /// Interruptions stay interruptions, wherever the signal was noticed.
+    /// Converts an MCP error. An interruption remains one, wherever the signal was noticed.
     fn from(error: McpError) -> Self {
         match error {
             McpError::Interrupted(interrupted) => Self::Interrupted(interrupted),
@@ -268,7 +268,7 @@ impl From<McpError> for AgentError {
 }
 
 impl AgentError {
-    /// Reports whether the error means that the user has left.
+    /// Returns whether the error means that the user has left.
     pub fn has_left(error: &Error) -> bool {
         matches!(Self::of(error), Some(Self::Left))
     }

@@ -35,7 +35,7 @@ pub struct Compressed {
 }
 
 impl Compressed {
-    /// The message for the user who requested the compression.
+    /// Returns the message for the user who requested the compression.
     pub fn message(self) -> String {
         let [after, before] = [self.tokens_after, self.tokens_before].map(grouped);
         format!("compacted: about {after} tokens, from {before}")
@@ -67,12 +67,12 @@ pub trait Host {
     /// Records that the conversation of an agent with this purpose was compressed.
     fn compressed(&self, _purpose: &Purpose, _compressed: Compressed) {}
 
-    /// The changes made to the project before and during this run, for an auditor; empty if they are not known.
+    /// Returns the changes made to the project before and during this run, for an auditor; empty if they are not known.
     fn changes(&self) -> String {
         String::new()
     }
 
-    /// Reports whether the run changes files in a scratch tree, which is discarded if the run fails.
+    /// Returns whether the run changes files in a scratch tree, which is discarded if the run fails.
     fn is_in_scratch(&self) -> bool {
         false
     }

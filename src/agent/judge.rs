@@ -1,7 +1,7 @@
 //! The judge of shell commands, shared by all agents: determines what a command would do.
 //!
 //! Pure: splits a command into simple commands and words as a shell does, and judges these by the table. It does not
-//! access the disk; the caller says which scripts are known. Guarantees that a command that cannot be followed is never
+//! access the disk; the caller says which scripts are known. Guarantees that a command that cannot be analysed is never
 //! taken for harmless. The effects of the programs themselves, such as tests and build scripts, are unknown.
 
 mod table;
@@ -52,7 +52,7 @@ pub struct JudgedProgram {
 }
 
 impl JudgedProgram {
-    /// The prefix of the rule that would cover it: the program and its subcommand, or [`LOOKS`].
+    /// Returns the prefix of the rule that would cover this program: the program and its subcommand, or [`LOOKS`].
     pub fn prefix(&self) -> String {
         if self.only_looks {
             return LOOKS.to_owned();
@@ -62,7 +62,7 @@ impl JudgedProgram {
         shlex::try_join(prefix).unwrap_or_default()
     }
 
-    /// The number of words of `prefix` if it covers this program, otherwise `None`. [`LOOKS`] counts as 0.
+    /// Returns the number of words of `prefix` if it covers this program, otherwise `None`. [`LOOKS`] counts as 0.
     pub fn covered_by(&self, prefix: &str) -> Option<usize> {
         if prefix == LOOKS {
             return self.only_looks.then_some(0);
@@ -265,13 +265,13 @@ impl Judge<'_> {
     }
 }
 
-/// Reports whether a word has the file extension of a script.
+/// Returns whether a word has the file extension of a script.
 fn is_script(word: &str) -> bool {
     let ending = word.rsplit_once('.').map(|(_, ending)| ending);
     ending.is_some_and(|ending| has(list("scripts"), ending))
 }
 
-/// The reason given by the first row of the table that matches a program.
+/// Returns the reason given by the first row of the table that matches a program.
 fn guarded(name: &str, arguments: &[ShellWord]) -> Option<&'static str> {
     let any = |pattern: &str| arguments.iter().any(|word| is_whole(&word.text, pattern));
     let mut guarded = rows("guarded").filter(|[_, names, only, with, without]| {
@@ -284,8 +284,8 @@ fn guarded(name: &str, arguments: &[ShellWord]) -> Option<&'static str> {
     guarded.next().map(|[reason, ..]| reason)
 }
 
-/// The words that may be a program's subcommand: the first word if it is not an option. After a leading option, which
-/// may take a value, and for programs with several subcommands, any word may be one.
+/// Returns the words that may be a program's subcommand: the first word if it is not an option. After a leading option,
+/// which may take a value, and for programs with several subcommands, any word may be one.
 fn subcommands<'w>(name: &str, arguments: &'w [ShellWord]) -> impl Iterator<Item = &'w str> {
     let is_option = |word: &ShellWord| word.text.starts_with(['-', '+']);
     let first = arguments.first().map(|word| &*word.text);
@@ -314,7 +314,7 @@ fn harmful(name: &str, arguments: &[ShellWord]) -> Option<&'static str> {
     harmful.next().map(|[reason, _]| reason)
 }
 
-/// Reports whether a git command does nothing that always needs confirmation.
+/// Returns whether a git command does nothing that always needs confirmation.
 fn is_passing_git(arguments: &[ShellWord]) -> bool {
     let Some((subcommand, rest)) = arguments.split_first() else {
         return false;
@@ -370,7 +370,7 @@ fn prefix_length(words: &[&str]) -> usize {
     }
 }
 
-/// Reports whether a word may be the name of a subcommand rather than a path.
+/// Returns whether a word may be the name of a subcommand rather than a path.
 fn is_name(word: &str) -> bool {
     is_whole(word, "[A-Za-z][A-Za-z0-9:_-]*")
 }
@@ -405,7 +405,7 @@ fn unwrapped(mut words: &[ShellWord]) -> Result<&[ShellWord], &'static str> {
     Ok(words)
 }
 
-/// Reports whether a program is read-only with these arguments.
+/// Returns whether a program is read-only with these arguments.
 fn only_looks(words: &[ShellWord]) -> bool {
     let Some((program, arguments)) = words.split_first() else {
         return false;
@@ -441,7 +441,7 @@ fn only_looks(words: &[ShellWord]) -> bool {
     found.is_some_and(|(row, rest)| takes(row, rest))
 }
 
-/// Reports whether a row describes this program or git subcommand.
+/// Returns whether a row describes this program or git subcommand.
 fn is_named([names, ..]: [&str; 3], name: &str) -> bool {
     if names.starts_with("git ") {
         return names.split(';').any(|known| known == name);
@@ -449,7 +449,7 @@ fn is_named([names, ..]: [&str; 3], name: &str) -> bool {
     has(names, name)
 }
 
-/// Reports whether a row allows these arguments.
+/// Returns whether a row allows these arguments.
 fn takes([_, options, operands]: [&str; 3], words: &[ShellWord]) -> bool {
     let is_operand = |word: &&ShellWord| !word.may_be_option();
     let plain = || words.iter().filter(is_operand);
@@ -472,7 +472,7 @@ fn takes([_, options, operands]: [&str; 3], words: &[ShellWord]) -> bool {
         }
 }
 
-/// The base name of a program, as the table lists it.
+/// Returns the base name of a program, as the table lists it.
 fn name(program: &str) -> Cow<'_, str> {
     let base = program.rsplit('/').next().unwrap_or(program);
     // Some file systems ignore case.
@@ -483,7 +483,7 @@ fn name(program: &str) -> Cow<'_, str> {
     })
 }
 
-/// The program name without its version or variant: `python3.12`, `vim.tiny`.
+/// Returns the program name without its version or variant: `python3.12`, `vim.tiny`.
 fn stem(name: &str) -> &str {
     let mut parts = name.split(|c: char| c.is_ascii_digit() || matches!(c, '.' | '@'));
     parts.next().filter(|_| !is_script(name)).unwrap_or(name)

@@ -1,4 +1,4 @@
-//! Memory: chooses the part to send of a conversation that has grown too long for the model.
+//! Memory: chooses which part of a conversation to send once it has grown too long for the model.
 //!
 //! Each strategy is a type: [`Compress`] asks the model for a summary. Others, such as one that drops the middle, one
 //! for agents that keep a plan instead ([`recent`]) and one that keeps everything ([`whole`]), also implement
@@ -35,7 +35,7 @@ pub struct View {
 }
 
 impl View {
-    /// A view of these messages only.
+    /// Creates a view of these messages only.
     fn of(messages: Vec<Message<'static>>) -> Self {
         Self {
             messages,
@@ -64,7 +64,7 @@ pub trait Memory {
     /// Fails if it cannot be made short enough; the conversation is then unchanged.
     fn view(&self, frame: Frame<'_>, conversation: &mut Conversation) -> Result<View, AgentError>;
 
-    /// A notice to the user when the conversation was shortened, shown in addition to the sizes.
+    /// Returns a notice to the user when the conversation was shortened, shown in addition to the sizes.
     fn notice(&self) -> Option<&'static str> {
         None
     }
@@ -83,7 +83,7 @@ pub trait Memory {
     }
 }
 
-/// Maximum size of a single message or result, in bytes; the smaller ones are used if the prompt is still too long.
+/// Maximum sizes of a single message or result, in bytes, tried in order until the prompt is short enough.
 const SHARES: [usize; 4] = [usize::MAX, 8 << 10, 2 << 10, 512];
 
 /// Cached token counts, by the texts' hashes: a conversation grows at its end and is counted before each step.
@@ -103,7 +103,7 @@ impl TokenCounts {
         *entry.or_insert_with(|| tokens::count(text))
     }
 
-    /// The number of tokens in a prompt.
+    /// Returns the number of tokens in a prompt.
     fn size(&self, system: &[String], messages: &[Message<'_>]) -> u64 {
         let pieces = messages.iter().flat_map(Message::pieces);
         let conversation: u64 = pieces.map(|piece| self.count(&piece)).sum();
@@ -136,8 +136,8 @@ impl Memory for Compress<'_> {
         })
     }
 
-    /// The window is smaller than the limit by an unknown amount. A summary is therefore requested of half of what did
-    /// not fit, and the model itself rejects the next prompt if it is still too long.
+    /// Compresses the conversation. The window is smaller than the limit by an unknown amount, so a summary is
+    /// requested of half of what did not fit, and the model itself rejects the next prompt if it is still too long.
     fn shorten(
         &self,
         frame: Frame<'_>,
@@ -191,8 +191,8 @@ impl Compress<'_> {
         })
     }
 
-    /// The request for a summary. It must fit where the conversation did not, so the middle of long results is omitted
-    /// as necessary.
+    /// Creates the request for a summary. It must fit where the conversation did not, so the middle of long results is
+    /// omitted as necessary.
     fn request(self, conversation: &Conversation) -> Message<'static> {
         // The heading and the tags need tokens, too.
         let around = tokens::count(&framed("")) + tokens::count(self.instructions);
@@ -214,18 +214,18 @@ impl Compress<'_> {
     }
 }
 
-/// The end of the summary prompt given by the specification.
+/// Formats the end of the summary prompt as the specification gives it.
 fn framed(conversation: &str) -> String {
     let conversation = tagged(Tag::CONVERSATION, &[], conversation);
     format!("## Conversation to Summarize\n\n{conversation}\n")
 }
 
-/// The number of tokens in a prompt, without a cache.
+/// Returns the number of tokens in a prompt, without a cache.
 fn size(system: &[String], messages: &[Message<'_>]) -> u64 {
     TokenCounts::default().size(system, messages)
 }
 
-/// The message, with at most `share` bytes if it has the output of a tool or the content of a file.
+/// Returns the message, truncated to `share` bytes if it has the output of a tool or the content of a file.
 fn shortened(message: &HistoryMessage, share: usize) -> HistoryMessage {
     let is_data = message.role == Role::Tool || message.is_tagged && !message.is_summary();
     if !is_data || message.content.len() <= share {

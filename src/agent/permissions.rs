@@ -47,7 +47,8 @@ pub struct DenyPaths<'a> {
     pub root: &'a Path,
     /// The refused paths, with links resolved.
     pub paths: &'a [PathBuf],
-    /// If the paths may be read: how to change them instead, as the end of a sentence for the model.
+    /// Advice on how to change the paths instead, as the end of a sentence for the model; if `None`, they may not even
+    /// be read.
     pub instead: Option<&'a str>,
 }
 
@@ -140,7 +141,7 @@ pub struct AskFirst<'a> {
     pub permissions: &'a dyn Permissions,
     /// The project's root, with links resolved.
     pub root: &'a Path,
-    /// Reports whether a command needs no confirmation.
+    /// Returns whether a command needs no confirmation.
     pub is_harmless: &'a dyn Fn(&str) -> bool,
     /// The source of consent.
     pub consent: Consent,
@@ -161,7 +162,7 @@ impl Permissions for AskFirst<'_> {
 }
 
 impl AskFirst<'_> {
-    /// Reports whether a call may change the project's files. A tool without a path, which updates a plan, does not.
+    /// Returns whether a call may change the project's files. A tool without a path, which updates a plan, does not.
     fn may_change(&self, call: &ToolCall) -> bool {
         let mut commands = call.of_kind(ParameterKind::Command);
         match call.tool.effect {
@@ -210,7 +211,7 @@ impl AskFirst<'_> {
         ))
     }
 
-    /// Reports whether a path is one of these files, by its own name or by that of its link target.
+    /// Returns whether a path is one of these files, by its own name or by that of its link target.
     fn is_asked_about(&self, path: &str) -> bool {
         let named = path_clean::clean(self.root.join(path));
         [resolved(&named), named].iter().any(|path| {

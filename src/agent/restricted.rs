@@ -6,7 +6,7 @@
 //! that a repository's configuration names, and writes nothing (see `sys::git`); if the configuration has filters, or a
 //! file that git reads by its name is a pipe or the like, git is not run. The project's checks are the exception: `npm`
 //! runs what `package.json` says, as the specification requires, `build.sh` is a script, and the user's own settings
-//! name further commands. These must match word by word.
+//! name further commands. A check must match word by word.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -64,7 +64,7 @@ pub struct AuditCommands<'a> {
 }
 
 impl AuditCommands<'_> {
-    /// The command to run for `line`: in the root, exactly as returned, and never by a shell.
+    /// Returns the command to run for `line`. It must be run in the root, exactly as returned, and never by a shell.
     ///
     /// # Errors
     /// A sentence for the model that says what is not allowed and what is.
@@ -75,8 +75,8 @@ impl AuditCommands<'_> {
         })
     }
 
-    /// The command to run for `line`, if it is read-only or `build.sh`: in the root, exactly as returned, and never by
-    /// a shell. Checks run by `npm` are excluded, since the project defines them.
+    /// Returns the command to run for `line`, if it is read-only or `build.sh`. It must be run in the root, exactly as
+    /// returned, and never by a shell. Checks run by `npm` are excluded, since the project defines them.
     pub fn harmless(&self, line: &str) -> Option<AllowedCommand> {
         let command = self.allowed(line).ok();
         command.filter(|command| {
@@ -87,7 +87,7 @@ impl AuditCommands<'_> {
         })
     }
 
-    /// Text that tells the model which further commands the user allows, and the time limits.
+    /// Describes to the model which further commands the user allows, and the time limits.
     pub fn text(&self) -> String {
         let commands: Vec<String> = self.shown().map(|own| format!("`{own}`")).collect();
         let own = match commands.join(", ") {
@@ -134,7 +134,7 @@ impl AuditCommands<'_> {
     }
 }
 
-/// The words that run git with these arguments on the project's repository, without starting any other program.
+/// Returns the words that run git with these arguments on the project's repository, without starting any other program.
 fn with_safe_git(
     arguments: &[String],
     root: &Path,
@@ -181,7 +181,7 @@ fn split(command: &str) -> Result<Vec<String>, String> {
     shlex::split(line).ok_or_else(|| "a quote in it is not closed".to_owned())
 }
 
-/// The words to run, if all of them are allowed.
+/// Returns the words to run, if all of them are allowed.
 fn checked(words: &[String], root: &Path) -> Result<Vec<String>, String> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let (name, rest) = match words.as_slice() {

@@ -14,7 +14,7 @@ const SHOWN: usize = 60;
 /// The minimum similarity, from 0 to 1, for suggesting one name in place of another.
 const ALIKE: f64 = 0.4;
 
-/// The name among `known` that is most similar to `name`; `None` if no name is similar enough.
+/// Returns the name among `known` that is most similar to `name`; `None` if no name is similar enough.
 pub(crate) fn nearest<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
     let likeness = |known: &str| strsim::sorensen_dice(&known.to_lowercase(), &name.to_lowercase());
     let rated = known.map(|known| (likeness(known), known));
@@ -56,7 +56,7 @@ pub(crate) fn check_names(
     missing.map_or(Ok(()), |name| Err(format!("{at} needs `{name}`")))
 }
 
-/// The type that `schema` requires if `value` has a different one; unknown types accept any value.
+/// Returns the type that `schema` requires if `value` has a different one; unknown types accept any value.
 pub(crate) fn other_type<'s>(value: &Value, schema: &'s Value) -> Option<&'s str> {
     let expected = schema["type"].as_str()?;
     let is_of = match expected {

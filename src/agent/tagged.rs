@@ -101,8 +101,8 @@ fn defused(content: &str) -> String {
     without(&TAG, content)
 }
 
-/// Escapes everything in `content` that looks like the program's own words, for text that is not enclosed in tags of
-/// ours. Other tags are kept: a model that reads `<file>` in a project's XML must be able to write it back.
+/// Escapes everything in `content` that looks like the program's own words, for text that is not enclosed in the
+/// program's tags. Other tags are kept: a model that reads `<file>` in a project's XML must be able to write it back.
 pub fn without_reminders(content: &str) -> String {
     without(&REMINDER, content)
 }
@@ -122,8 +122,8 @@ fn without(tag: &Regex, content: &str) -> String {
     defused
 }
 
-/// `c` in upper case if that is a single letter. `ß` is kept, since the two ASCII letters in its place would continue a
-/// tag's name.
+/// Converts `c` to upper case if the result is a single letter. `ß` is kept, since the two ASCII letters in its place
+/// would continue a tag's name.
 fn upper(c: char) -> char {
     let mut capitals = c.to_uppercase();
     match (capitals.next(), capitals.next()) {
@@ -132,7 +132,7 @@ fn upper(c: char) -> char {
     }
 }
 
-/// Reports whether `c` is invisible: a control character, an interlinear annotation mark, or a character that Unicode
+/// Returns whether `c` is invisible: a control character, an interlinear annotation mark, or a character that Unicode
 /// says to ignore.
 fn is_invisible(c: char) -> bool {
     c.is_control() && !c.is_whitespace() || is_ignorable(c) || matches!(c, '\u{fff9}'..='\u{fffb}')

@@ -66,7 +66,7 @@ impl Agent<'_> {
         }
     }
 
-    /// The agent's last decision, if only results have followed it.
+    /// Returns the agent's last decision, if only results have followed it.
     fn last_decision(&self, conversation: &Conversation, tools: &Toolbox<'_>) -> Option<Decision> {
         let (last, _) = conversation.last_turn()?;
         if !last.calls.is_empty() {
@@ -78,7 +78,7 @@ impl Agent<'_> {
     }
 }
 
-/// The calls that have no result yet.
+/// Returns the calls that have no result yet.
 fn unanswered(mut calls: Vec<Call>, conversation: &Conversation) -> Vec<Call> {
     let (_, results) = conversation.last_turn().unzip();
     let heard = results.into_iter().flatten().map(|result| &result.call);

@@ -106,7 +106,7 @@ impl Parameter {
         }
     }
 
-    /// The JSON schema of the parameter's value.
+    /// Returns the JSON schema of the parameter's value.
     pub fn schema(&self) -> Value {
         match self.kind {
             ParameterKind::Flag => json!({"type": "boolean"}),
@@ -115,9 +115,9 @@ impl Parameter {
         }
     }
 
-    /// The schema with an upper bound on the length, except for file contents. It is meant for servers that enforce a
-    /// schema, since the smallest models would otherwise not stop. The grammars of llama.cpp do not support bounds of
-    /// 2,000 or more.
+    /// Returns the schema with an upper bound on the length, except for file contents. It is meant for servers that
+    /// enforce a schema, since the smallest models would otherwise not stop. The grammars of llama.cpp do not support
+    /// bounds of 2,000 or more.
     pub fn bounded_schema(&self) -> Value {
         const LONGEST_PATH: u32 = 500;
         const LONGEST_TEXT: u32 = 1000;
@@ -131,7 +131,7 @@ impl Parameter {
         schema
     }
 
-    /// The default as JSON, if there is one.
+    /// Returns the default as JSON, if there is one.
     fn default_value(&self) -> Option<Value> {
         let default = Some(self.default).filter(|default| !default.is_empty())?;
         match self.kind {
@@ -161,7 +161,7 @@ pub enum Effect {
 }
 
 impl Effect {
-    /// Reports whether a call with this effect may be repeated without harm.
+    /// Returns whether a call with this effect may be repeated without harm.
     pub fn may_be_repeated(self) -> bool {
         matches!(self, Self::Reads | Self::Asks | Self::Notes | Self::Ends)
     }
@@ -241,19 +241,19 @@ impl ToolSpec {
         self
     }
 
-    /// Reports whether a call needs the user's approval, unless it was given for good. Reading the project needs
+    /// Returns whether a call needs the user's approval, unless it was given for good. Reading the project needs
     /// approval; use of the agent's own notes does not.
     pub fn requires_approval(&self) -> bool {
         use Effect::{Asks, Delegates, Ends, Notes};
         !matches!(self.effect, Asks | Notes | Ends | Delegates)
     }
 
-    /// Reports whether the tool has a parameter of this kind.
+    /// Returns whether the tool has a parameter of this kind.
     pub fn takes(&self, kind: ParameterKind) -> bool {
         self.parameters.iter().any(|known| known.kind == kind)
     }
 
-    /// The JSON schema of the tool's input, which is an object.
+    /// Returns the JSON schema of the tool's input, which is an object.
     pub fn schema(&self) -> Value {
         if let Some(schema) = &self.schema {
             return schema.clone();
@@ -274,7 +274,7 @@ impl ToolSpec {
         json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
     }
 
-    /// The description to send to a vendor.
+    /// Returns the description to send to a vendor.
     pub fn described(&self) -> ToolSchema {
         ToolSchema {
             name: self.name.clone().into_owned(),
@@ -324,22 +324,22 @@ impl ToolSpec {
 pub struct Arguments(pub(super) Map<String, Value>);
 
 impl Arguments {
-    /// The text argument with this name; empty if it is missing.
+    /// Returns the text argument with this name; empty if it is missing.
     pub fn get(&self, name: &str) -> &str {
         self.0.get(name).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// The number with this name; `None` if it is missing or negative.
+    /// Returns the number with this name; `None` if it is missing or negative.
     pub fn number(&self, name: &str) -> Option<u64> {
         self.0.get(name).and_then(Value::as_u64)
     }
 
-    /// Reports whether the flag with this name is set.
+    /// Returns whether the flag with this name is set.
     pub fn is_set(&self, name: &str) -> bool {
         self.0.get(name) == Some(&Value::Bool(true))
     }
 
-    /// All arguments as one JSON object.
+    /// Returns all arguments as one JSON object.
     pub fn to_value(&self) -> Value {
         Value::Object(self.0.clone())
     }
@@ -362,13 +362,13 @@ pub struct ToolCall {
 }
 
 impl ToolCall {
-    /// The subject of the call, which is its first argument.
+    /// Returns the subject of the call, which is its first argument.
     pub fn subject(&self) -> &str {
         let first = self.tool.parameters.first();
         first.map_or("", |first| self.arguments.get(first.name))
     }
 
-    /// The arguments of this kind.
+    /// Returns the arguments of this kind.
     pub fn of_kind(&self, kind: ParameterKind) -> impl Iterator<Item = &str> {
         let parameters = self.tool.parameters.iter();
         let of_kind = parameters.filter(move |parameter| parameter.kind == kind);
@@ -491,7 +491,7 @@ pub trait Tool {
     /// [`ToolError::Failed`] for a failure to report to the model, [`ToolError::Fatal`] if the run must end.
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError>;
 
-    /// A preview for the user who is asked to approve the call; `None` if the arguments are informative enough.
+    /// Returns a preview for the user who is asked to approve the call; `None` if the arguments are informative enough.
     ///
     /// # Errors
     /// The failure that the call would have, if that is known in advance; the user is then not asked.
@@ -499,7 +499,7 @@ pub trait Tool {
         Ok(None)
     }
 
-    /// The hazards of a call, one word each, as determined by a quick look at the disk.
+    /// Returns the hazards of a call, one word each, as determined by a quick look at the disk.
     fn hazards(&self, _arguments: &Arguments) -> Vec<&'static str> {
         Vec::new()
     }
@@ -516,18 +516,18 @@ impl<'a> Toolbox<'a> {
         self
     }
 
-    /// The description of the tool with this name.
+    /// Returns the description of the tool with this name.
     pub fn named(&self, name: &str) -> Option<&'a ToolSpec> {
         let mut tools = self.0.iter();
         tools.find_map(|(spec, _)| (spec.name == name).then_some(*spec))
     }
 
-    /// The descriptions of all tools.
+    /// Returns the descriptions of all tools.
     pub fn specs(&self) -> impl Iterator<Item = &'a ToolSpec> {
         self.0.iter().map(|(spec, _)| *spec)
     }
 
-    /// The message for a call of an unknown tool, which lists the existing ones.
+    /// Formats the message for a call of an unknown tool, listing the existing ones.
     pub(super) fn unknown(&self, name: &str) -> String {
         let names: Vec<&str> = self.specs().map(|spec| &*spec.name).collect();
         format!("there is no tool `{name}`: there are {}", names.join(", "))

@@ -112,7 +112,7 @@ impl Env<'_> {
         Ok(preview.map(|preview| self.redactor.text(&preview).into_owned()))
     }
 
-    /// The failure with keys redacted and its message limited in size.
+    /// Returns the failure with keys redacted and its message limited in size.
     fn redacted(&self, failure: &CallFailure) -> CallFailure {
         CallFailure {
             message: self.outgoing(&failure.message),

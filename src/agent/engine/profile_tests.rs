@@ -1,5 +1,5 @@
-//! A throw-away profile: its own protocol and tools, permissions that ask and change their mode, a screen on another
-//! thread, and no session, settings, log or lock. The engine needs no changes for it.
+//! Tests of the engine with a throw-away profile: its own protocol and tools, permissions that ask and change their
+//! mode, a screen on another thread, and no session, settings, log or lock. The engine needs no changes for it.
 
 use std::cell::Cell;
 use std::sync::mpsc::{Receiver, Sender, channel};

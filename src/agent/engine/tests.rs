@@ -17,7 +17,7 @@ use crate::record::event::Reporter;
 use crate::secret::Redactor;
 use crate::sys::environment::SystemClock;
 
-/// One tool per effect; `breaks` fails.
+/// Returns one tool per effect; `breaks` fails.
 fn tools() -> [ToolSpec; 4] {
     let of = |name, effect| ToolSpec::new(name, "", &[], effect);
     [
@@ -212,7 +212,7 @@ fn work(
     agent(host, &clock, &redactor).work_on(conversation, request)
 }
 
-/// The history, one word per message.
+/// Returns the history, one word per message.
 fn told(conversation: &Conversation) -> Vec<String> {
     let short = |message: &HistoryMessage| match (&message.tool, message.content.as_str()) {
         (Some(tool), CUT_SHORT) => format!("{tool}: cut short"),

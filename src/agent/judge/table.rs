@@ -45,13 +45,13 @@ static TABLE: LazyLock<HashMap<&str, Vec<Vec<String>>>> = LazyLock::new(|| {
     sections.map(|(name, all)| (name, rows(all))).collect()
 });
 
-/// The rows of a section; missing columns are empty.
+/// Returns the rows of a section; missing columns are empty.
 pub(super) fn rows<const N: usize>(section: &str) -> impl Iterator<Item = [&'static str; N]> {
     let rows = TABLE.get(section).into_iter().flatten();
     rows.map(|row| std::array::from_fn(|at| row.get(at).map_or("", String::as_str)))
 }
 
-/// The names, or the pattern, in a list.
+/// Returns the names, or the pattern, in the list called `name`.
 pub(super) fn list(name: &str) -> &'static str {
     let found = rows("lists").find(|[known, _]| *known == name);
     found.map_or("", |[_, text]| text)
@@ -94,12 +94,12 @@ const HEAD_FLAGS: &str = r"-[qv]+|-\d{1,9}|-[nc] ?[+-]?\d{1,9}";
 const NUMBERS: &[(&str, &str)] = &[("-n", "a number"), ("-c", "a number")];
 const LS_FLAGS: &str = "-[aAlhRrtS1Fdpsi]+|--color=never|--group-directories-first";
 
-/// Reports whether `name` is in `names`, a list separated by blanks.
+/// Returns whether `name` is in `names`, a list separated by blanks.
 pub(super) fn has(names: &str, name: &str) -> bool {
     names.split_whitespace().any(|known| known == name)
 }
 
-/// Reports whether one of the table's patterns matches all of a text.
+/// Returns whether one of the table's patterns matches all of a text.
 pub(in crate::agent) fn is_whole(text: &str, pattern: &str) -> bool {
     static COMPILED: LazyLock<Mutex<HashMap<String, Regex>>> = LazyLock::new(Mutex::default);
     let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);

@@ -33,7 +33,7 @@ fn reasons(command: &str) -> Vec<&'static str> {
     judge(command).reasons.into_iter().collect()
 }
 
-/// The commands in a list: one per line, with line feeds escaped.
+/// Returns the commands in a list: one per line, with line feeds escaped.
 fn commands(list: &str) -> Vec<String> {
     list.lines().map(|line| line.replace('␤', "\n")).collect()
 }

@@ -11,7 +11,7 @@ use std::str::Chars;
 use super::table::OVERWRITES;
 use crate::sys::text::is_deceptive;
 
-/// Reason for asking about a command that cannot be followed.
+/// Reason for asking about a command that cannot be analysed.
 pub(super) const UNCLEAR: &str = "cannot be judged";
 /// Reason for asking about `$`, backquotes and braces.
 const EXPANDS: &str = "substitutes";
@@ -28,7 +28,7 @@ pub(super) struct ShellWord {
 }
 
 impl ShellWord {
-    /// Reports whether the shell may expand the word to a file name that looks like an option.
+    /// Returns whether the shell may expand the word to a file name that looks like an option.
     pub(super) fn may_be_option(&self) -> bool {
         self.text.starts_with('-') || (self.is_glob && self.text.starts_with(['*', '?', '[']))
     }
@@ -57,7 +57,7 @@ pub(super) fn commands(text: &str) -> Result<Vec<Vec<ShellWord>>, &'static str> 
     Ok(splitter.commands)
 }
 
-/// Reports whether a word names a device or a file opened by a process, even as part of an option: `-f/dev/stdin`.
+/// Returns whether a word names a device or a file opened by a process, even as part of an option: `-f/dev/stdin`.
 pub(super) fn is_device(word: &str) -> bool {
     let path = path_clean::clean(match word.split_once('/') {
         Some((before, rest)) if before.starts_with('-') || before.ends_with('=') => {
@@ -122,7 +122,7 @@ impl Splitter<'_> {
         self.end_command()
     }
 
-    /// Reports whether the brace just read is inside a word and encloses a plain name or number.
+    /// Returns whether the brace just read is inside a word and encloses a plain name or number.
     fn is_literal_brace(&self) -> bool {
         let mut rest = self.rest.clone();
         while rest

@@ -46,7 +46,7 @@ impl McpAddress {
             .ok_or_else(|| McpError::Query(name.to_owned()))
     }
 
-    /// The URL with its query; empty for a program.
+    /// Returns the URL with its query; empty for a program.
     pub fn url(&self) -> String {
         match self {
             Self::Http { endpoint, query } if query.is_empty() => endpoint.url(""),
@@ -56,7 +56,7 @@ impl McpAddress {
     }
 }
 
-/// A URL for display: without user, query and fragment, which may contain a key.
+/// Returns a URL for display: without user, query and fragment, which may contain a key.
 pub(super) fn shown(url: &str) -> String {
     let url = url.split(['?', '#']).next().unwrap_or_default();
     let Some((scheme, rest)) = url.split_once("//") else {

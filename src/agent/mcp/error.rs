@@ -163,7 +163,7 @@ impl Diagnostic for McpError {
 }
 
 impl McpError {
-    /// The HTTP status, if the server or a proxy answered with an error status.
+    /// Returns the HTTP status, if the server or a proxy answered with an error status.
     fn http_status(&self) -> Option<u16> {
         match self {
             Self::Status { status, .. } => Some(*status),
@@ -223,7 +223,7 @@ impl McpError {
         self
     }
 
-    /// Reports whether no further request can be made: a signal arrived, or the time is over.
+    /// Returns whether no further request can be made: a signal arrived, or time is up.
     pub(super) fn is_final(&self) -> bool {
         matches!(
             self,
@@ -231,7 +231,7 @@ impl McpError {
         )
     }
 
-    /// Reports whether further calls to the server would fail as well. If not, the error can be reported to the model:
+    /// Returns whether further calls to the server would fail as well. If not, the error can be reported to the model:
     /// it is the server's own message, or it is not known whether a call was begun.
     pub fn is_lost(&self) -> bool {
         match self {
@@ -365,7 +365,7 @@ impl From<RpcError> for Failed {
     }
 }
 
-/// The message in an error response, on one line: that in its JSON, or its text; may be empty.
+/// Returns the message of an error response on one line: the one in its JSON, or else its text; may be empty.
 pub(super) fn words(body: &[u8]) -> String {
     let Ok(json) = serde_json::from_slice::<Value>(body) else {
         let text = String::from_utf8_lossy(&body[..body.len().min(64 << 10)]);

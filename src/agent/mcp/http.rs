@@ -100,7 +100,7 @@ impl Caller {
         }
     }
 
-    /// The server's URL, or the one to which it has redirected.
+    /// Returns the server's URL, or the one to which it has redirected.
     pub fn server_url(&self) -> &str {
         self.with_slash.get().unwrap_or(&self.url)
     }
@@ -210,7 +210,7 @@ pub(super) struct Peer<'a> {
 pub(super) type MakeCaller<'a> = dyn Fn(&Interrupt) -> Caller + 'a;
 
 impl Peer<'_> {
-    /// The retry policy for requests to this server.
+    /// Returns the retry policy for requests to this server.
     pub fn retries(&self) -> Retries<'_> {
         Retries {
             observer: self.observer,
@@ -271,7 +271,7 @@ impl Peer<'_> {
         });
     }
 
-    /// The result in an answer that is a single JSON text.
+    /// Returns the result in an answer that is a single JSON text.
     ///
     /// # Errors
     /// Fails if the answer is anything else.
@@ -366,7 +366,7 @@ impl Peer<'_> {
     }
 }
 
-/// Reports whether an answer is a stream of events.
+/// Returns whether an answer is a stream of events.
 pub(super) fn is_stream(response: &Response<Body>) -> bool {
     let kind = header(response.headers(), "content-type")
         .unwrap_or_default()
@@ -377,14 +377,14 @@ pub(super) fn is_stream(response: &Response<Body>) -> bool {
     kind.eq_ignore_ascii_case(EVENTS)
 }
 
-/// Reports whether a redirect only appends a slash to the server's own path.
+/// Returns whether a redirect only appends a slash to the server's own path.
 fn adds_slash(endpoint: &Endpoint, location: &str) -> bool {
     let path = |url: &str| Some(url.parse::<Uri>().ok()?.path().to_owned());
     let named = same_origin(endpoint, location).and_then(|url| path(&url));
     named.is_some_and(|named| Some(named) == path(&endpoint.url("/")))
 }
 
-/// The URL given by a server, if it is a path or has the same origin.
+/// Returns the URL given by a server, if it is a path or has the same origin.
 pub(super) fn same_origin(endpoint: &Endpoint, text: &str) -> Option<String> {
     let own: Uri = endpoint.base().parse().ok()?;
     let text = text.trim();

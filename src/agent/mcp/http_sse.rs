@@ -102,7 +102,7 @@ impl AnswerStream {
     }
 }
 
-/// The result in the response to a POST, if it has one.
+/// Returns the result in the response to a POST, if it has one.
 fn posted_result(
     peer: &Peer<'_>,
     posted: Result<WholeAnswer, HttpError>,

@@ -123,8 +123,9 @@ struct Reading {
     awaited: Arc<AtomicU64>,
     teller: Sender<News>,
     stop: Interrupt,
-    /// The id of the last event, and the server's wait before the stream is opened again.
+    /// The id of the last event.
     last_id: Option<String>,
+    /// The time that the server asks to wait before the stream is opened again.
     wait: Duration,
 }
 

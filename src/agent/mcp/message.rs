@@ -86,7 +86,7 @@ impl Incoming {
     }
 }
 
-/// The error in a message without an id: a server that could not read a request does not know its id.
+/// Returns the error in a message without an id: a server that could not read a request does not know its id.
 pub fn error_without_id(message: &mut Value) -> Option<RpcError> {
     let message = message.as_object_mut()?;
     if message.get("id").is_some_and(|id| !id.is_null()) {
@@ -109,7 +109,7 @@ fn progress(params: &Value, awaited: u64) -> Option<String> {
     ))
 }
 
-/// The reply to a request from the server.
+/// Creates the reply to a request from the server.
 fn reply(method: &str, id: &Value) -> Value {
     if method == "ping" {
         return json!({"jsonrpc": "2.0", "id": id, "result": {}});

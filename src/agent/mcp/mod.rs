@@ -237,12 +237,12 @@ impl<'a> McpClient<'a> {
         }
     }
 
-    /// The server's name: its URL without the query, or its program.
+    /// Returns the server's name: its URL without the query, or its program.
     pub fn server(&self) -> &str {
         &self.server
     }
 
-    /// The negotiated protocol version; empty if a session has ended.
+    /// Returns the negotiated protocol version; empty if a session has ended.
     pub fn protocol(&self) -> &'static str {
         self.connection.borrow().version.map_or("", Version::name)
     }
@@ -291,7 +291,7 @@ impl<'a> McpClient<'a> {
         error
     }
 
-    /// Sends a request until a result arrives, the failure is final, or the time is over.
+    /// Sends a request until a result arrives, the failure is final, or time is up.
     fn exchange(&self, method: &str, params: &Value, repeat: Repeat) -> Result<Value, McpError> {
         let started = self.now();
         let once = |deadline: Deadline<'_>| {
@@ -306,7 +306,7 @@ impl<'a> McpClient<'a> {
         outcome
     }
 
-    /// Retries until the request succeeds, the failure is final, or the time is over.
+    /// Retries until the request succeeds, the failure is final, or time is up.
     fn retry<T>(
         &self,
         repeat: Repeat,

@@ -45,7 +45,7 @@ pub fn normalized(result: Value, server: &str) -> Result<Value, McpError> {
     }
 }
 
-/// The text blocks of a tool's content, joined by newlines; the content itself if it has no text.
+/// Returns the text blocks of a tool's content, joined by newlines; the content itself if it has no text.
 fn text(content: Value) -> Value {
     let Value::Array(mut blocks) = content else {
         return content;

@@ -17,7 +17,7 @@ use crate::exec::pipes::PipedProgram;
 use crate::sys::interrupt::Interrupt;
 use crate::sys::text::one_line;
 
-/// The time that the program has to end by itself, and again after it was asked to.
+/// The time given to the program to end by itself, and again after it was asked to.
 const MAX_END: Duration = Duration::from_secs(2);
 
 /// The number of the program's last output lines shown in errors.

@@ -1,7 +1,7 @@
 //! Streamable HTTP: each request is a POST, and its answer is JSON or an event stream.
 //!
 //! Accesses the network. Guarantees that the session id is the one from the server, and that a stream that ends before
-//! the answer is resumed if it had event ids. Whether to repeat the whole request is decided elsewhere.
+//! the answer is resumed if it had event ids. The caller decides whether to repeat the whole request.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub(super) struct Streamable<'a> {
     /// session.
     pub session: Option<String>,
     pub headers_of_session: Vec<(&'static str, String)>,
-    /// The stream of the server's own requests, where it has one.
+    /// The stream of the server's own requests, if it has one.
     pub listener: Option<Listener>,
 }
 
@@ -70,7 +70,7 @@ impl Streamable<'_> {
         self.peer.call(&call, self.session.is_some(), deadline)
     }
 
-    /// The result in a stream; a stream that ends too early is resumed as long as it makes progress.
+    /// Returns the result in a stream; a stream that ends too early is resumed as long as it makes progress.
     fn follow(
         &self,
         response: Response<Body>,
@@ -106,7 +106,7 @@ impl Streamable<'_> {
         }
     }
 
-    /// The result in a stream.
+    /// Reads a stream up to the result.
     ///
     /// # Errors
     /// An error that allows a retry if the stream ended too early.
@@ -265,7 +265,7 @@ impl Transport for Streamable<'_> {
     }
 }
 
-/// A name in the form of a header value; the specification requires encoding unless all of it is visible ASCII.
+/// Encodes a name as a header value, as the specification requires unless all of it is visible ASCII.
 fn header_value(name: &str) -> String {
     let is_plain = name.bytes().all(|byte| (b' '..=b'~').contains(&byte));
     if is_plain && name.trim() == name && !name.starts_with("=?") {

@@ -24,7 +24,7 @@ pub(super) const ASIDE: Duration = Duration::from_secs(10);
 /// The time limit of everything sent to a server after a signal.
 pub(super) const FAREWELL_LIMIT: Duration = Duration::from_millis(80);
 
-/// A connection to a server. Handles one request at a time; retries are decided elsewhere.
+/// A connection to a server. Handles one request at a time; the caller decides on retries.
 pub(super) trait Transport {
     /// Opens a new connection without a session. Called before the first request and after a connection was lost.
     ///
@@ -64,7 +64,7 @@ pub(super) struct Deadline<'c> {
 }
 
 impl<'c> Deadline<'c> {
-    /// The deadline after this time from now.
+    /// Creates a deadline this long from now.
     pub fn after(limit: Duration, clock: &'c dyn Clock) -> Self {
         Self {
             clock,
@@ -73,7 +73,7 @@ impl<'c> Deadline<'c> {
         }
     }
 
-    /// The earlier of this deadline and the given time from now.
+    /// Returns the earlier of this deadline and one this long from now.
     pub fn or_after(self, limit: Duration) -> Self {
         if self.left() <= limit {
             return self;
@@ -81,12 +81,12 @@ impl<'c> Deadline<'c> {
         Self::after(limit, self.clock)
     }
 
-    /// The time left.
+    /// Returns the time left.
     pub fn left(&self) -> Duration {
         self.at.saturating_sub(self.clock.elapsed())
     }
 
-    /// The failure of a call whose deadline has passed.
+    /// Creates the failure of a call whose deadline has passed.
     pub fn failure(&self, server: &str) -> Failed {
         Failed::lost(McpError::TimedOut {
             server: server.to_owned(),

@@ -19,14 +19,14 @@ const UNSUPPORTED: i64 = -32022;
 pub struct Version(&'static str);
 
 impl Version {
-    /// The version that a server named in the handshake, if this client supports it. The version without a handshake is
-    /// accepted as well.
+    /// Returns the version that a server named in the handshake, if this client supports it. The version without a
+    /// handshake is accepted as well.
     pub fn named(name: &str) -> Option<Self> {
         let mut known = WITH_HANDSHAKE.into_iter().chain([WITHOUT_HANDSHAKE]);
         known.find(|known| *known == name).map(Self)
     }
 
-    /// The version without a handshake, if a server refuses the handshake and names that version.
+    /// Returns the version without a handshake, if a server refuses the handshake and names that version.
     pub fn after_refusal(code: i64, data: &Value) -> Option<Self> {
         let mut named = supported(code, data)?.iter();
         named
@@ -34,12 +34,12 @@ impl Version {
             .then_some(Self(WITHOUT_HANDSHAKE))
     }
 
-    /// The version's name on the wire.
+    /// Returns the version's name on the wire.
     pub fn name(self) -> &'static str {
         self.0
     }
 
-    /// Reports whether each request is self-contained: no handshake, no session, and all client information in the
+    /// Returns whether each request is self-contained: no handshake, no session, and all client information in the
     /// request.
     pub fn is_stateless(self) -> bool {
         self.0 == WITHOUT_HANDSHAKE
@@ -64,12 +64,12 @@ impl Version {
     }
 }
 
-/// The versions that a server names when it refuses a handshake because of its version.
+/// Returns the versions that a server names when it refuses a handshake because of its version.
 pub fn supported(code: i64, data: &Value) -> Option<&Vec<Value>> {
     data["supported"].as_array().filter(|_| code == UNSUPPORTED)
 }
 
-/// The parameters of the handshake.
+/// Returns the parameters of the handshake.
 pub fn offer() -> Value {
     let [newest, ..] = WITH_HANDSHAKE;
     json!({"protocolVersion": newest, "capabilities": {}, "clientInfo": client_info()})

@@ -9,7 +9,7 @@ use crate::agent::conversation::{Conversation, HistoryMessage};
 use crate::model::estimate::FRAMING;
 use crate::model::message::{Message, Role};
 
-/// Number of user messages kept when more do not fit, as long as shorter results are enough.
+/// Number of user messages kept as long as shortening the results is enough to make the prompt fit.
 const FEWER: usize = 3;
 
 /// Sends the most recent messages and the current task.
@@ -87,7 +87,8 @@ impl Recent<'_> {
     }
 }
 
-/// The end of a history with at most `most` user messages; everything between two replies of the agent counts as one.
+/// Returns the end of a history with at most `most` user messages; everything between two replies of the agent counts
+/// as one.
 fn last(history: &[HistoryMessage], most: usize) -> &[HistoryMessage] {
     let is_agent = |message: &HistoryMessage| message.role == Role::Assistant;
     let begins = |at: &usize| {

@@ -21,7 +21,7 @@ const COMPACTING: &str = "Auto-compacting conversation...";
 /// The message that replaces the omitted ones.
 const NOTICE: &str = "<context_truncated>Older messages removed to save space</context_truncated>";
 
-/// Messages kept at the end; each reply counts as one, and so does everything between two replies.
+/// Number of messages kept at the end; each reply counts as one, and so does everything between two replies.
 const KEPT: usize = 20;
 /// Smaller numbers of messages to keep, tried in order.
 const FEWER: [usize; 5] = [10, 5, 2, 1, 0];
@@ -60,7 +60,7 @@ impl Meter {
         self.counted.set(0);
     }
 
-    /// The number of tokens in a conversation; 0 if nothing was counted yet.
+    /// Returns the number of tokens in a conversation; 0 if nothing was counted yet.
     pub fn used(&self, conversation: &Conversation) -> u64 {
         let since = conversation.history.get(self.covered.get()..);
         match self.counted.get() {
@@ -70,7 +70,7 @@ impl Meter {
     }
 }
 
-/// The approximate number of tokens in messages: one per four characters.
+/// Returns the approximate number of tokens in messages: one per four characters.
 pub fn tokens_of(history: &[HistoryMessage]) -> u64 {
     let text = |text: &str| text.chars().count() as u64;
     let message = |message: &HistoryMessage| {
@@ -116,8 +116,8 @@ impl Memory for Truncate<'_> {
         Some(COMPACTING)
     }
 
-    /// The window is smaller than the table says, or there are more tokens than were counted: aims for half of them, or
-    /// for the smallest size that truncation allows.
+    /// Truncates the conversation. The window is smaller than the table says, or there are more tokens than were
+    /// counted, so this aims for half of them, or for the smallest size that truncation allows.
     fn shorten(
         &self,
         frame: Frame<'_>,
@@ -130,7 +130,7 @@ impl Memory for Truncate<'_> {
 }
 
 impl Truncate<'_> {
-    /// Truncates a conversation that has reached the threshold until it is below. If that is impossible, nothing is
+    /// Truncates a conversation that has reached the threshold until it is below it. If that is impossible, nothing is
     /// done until the window is full; the target is then halfway between threshold and window, or the window itself.
     fn keep_below(
         &self,
@@ -156,7 +156,7 @@ impl Truncate<'_> {
         fits.then_some(None).ok_or_else(too_long)
     }
 
-    /// The number of tokens in the next prompt: counted if possible, otherwise estimated from its characters.
+    /// Returns the number of tokens in the next prompt: counted if possible, otherwise estimated from its characters.
     fn tokens(&self, system: &[String], conversation: &Conversation) -> u64 {
         match self.meter.used(conversation) {
             0 => estimate(system, &sent(conversation)),
@@ -239,13 +239,13 @@ pub fn summarize(
     })
 }
 
-/// The number of tokens in a prompt, estimated from its characters.
+/// Returns the number of tokens in a prompt, estimated from its characters.
 fn estimate(system: &[String], history: &[HistoryMessage]) -> u64 {
     let characters: usize = system.iter().map(|text| text.chars().count()).sum();
     (characters as u64).div_ceil(CHARACTERS) + tokens_of(history)
 }
 
-/// The part of a conversation to send.
+/// Returns the part of a conversation to send.
 pub fn sent(conversation: &Conversation) -> Cow<'_, [HistoryMessage]> {
     match &conversation.truncation {
         Some(truncation) if truncation.from <= conversation.history.len() => {
@@ -293,8 +293,8 @@ fn shown_from(history: &[HistoryMessage], at: usize) -> Range<usize> {
     at..at + 1 + shown.count()
 }
 
-/// The truncations to try, mildest first: results lose their middles, the most recent results last; then fewer messages
-/// are kept.
+/// Returns the truncations to try, mildest first: results lose their middles, the most recent results last; then fewer
+/// messages are kept.
 fn ways(history: &[HistoryMessage]) -> impl Iterator<Item = Truncation> {
     let starts = turns(history);
     let start_of = move |kept: usize| {
@@ -319,7 +319,7 @@ fn ways(history: &[HistoryMessage]) -> impl Iterator<Item = Truncation> {
     })
 }
 
-/// The indices where messages start as the model sees them: a reply, or everything between two replies.
+/// Returns the indices where messages start as the model sees them: a reply, or everything between two replies.
 fn turns(history: &[HistoryMessage]) -> Vec<usize> {
     let is_agents = |at: usize| is_agents(history.get(at));
     let begins = |at: &usize| *at == 0 || is_agents(*at) || is_agents(*at - 1);

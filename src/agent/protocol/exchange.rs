@@ -54,18 +54,18 @@ pub enum Decision {
     Answer(String),
 }
 
-/// The offer to a model.
+/// The reply format and the tools, as presented to a model.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Offer {
     /// The part of the system prompt that describes the reply format and the available tools.
     pub instructions: String,
-    /// The form of its answer.
+    /// The form of the model's answer.
     pub form: Form,
 }
 
 /// A protocol for tool calls between a model and the program.
 pub trait Protocol {
-    /// Returns the offer to the model.
+    /// Describes the reply format and the tools to the model.
     fn offer(&self, tools: &Toolbox<'_>) -> Offer;
 
     /// Reads a reply.
@@ -74,7 +74,7 @@ pub trait Protocol {
     /// A fault that names the problem and its place.
     fn read(&self, reply: &Reply, tools: &Toolbox<'_>) -> Result<Turn, Fault>;
 
-    /// Reports whether calls are stored separately from a reply's text in the history.
+    /// Returns whether calls are stored separately from a reply's text in the history.
     fn remembers_calls(&self) -> bool {
         false
     }
@@ -106,7 +106,7 @@ pub(super) fn in_words(done: Result<(&str, Option<&Value>), &CallFailure>) -> St
     }
 }
 
-/// The task list in the arguments of calls, for replies that have no section for it.
+/// Returns the task list in the arguments of calls, for replies that have no section for it.
 pub(super) fn tasks_in(calls: &[Call], tools: &Toolbox<'_>) -> Option<Vec<Task>> {
     calls.iter().rev().find_map(|call| {
         let mut parameters = tools.named(&call.name)?.parameters.iter();

@@ -93,7 +93,7 @@ impl Markdown {
     }
 }
 
-/// The text of a reply without the thoughts at its beginning; empty if it consists of thoughts only.
+/// Returns the text of a reply without the thoughts at its beginning; empty if it consists of thoughts only.
 pub(in crate::agent) fn without_thoughts(text: &str) -> String {
     let spoken = thoughts::spoken(text);
     spoken.map_or_else(|_| String::new(), |lines| joined(&lines).trim().to_owned())
@@ -164,7 +164,7 @@ fn turn(
     })
 }
 
-/// The note telling the model that other responses preceded the one that counts.
+/// Formats the note telling the model that other responses preceded the one that counts.
 fn not_done(others: usize) -> String {
     format!(
         "Your reply had {} responses. Only the last was carried out: nothing was done of what stood above it. \

@@ -22,7 +22,7 @@ use self::markdown::{Markdown, PlainReplies};
 use self::native::Native;
 use crate::model::ToolForm;
 
-/// The protocol for a tool form; `plain_replies` determines how Markdown replies without a tool are treated.
+/// Returns the protocol for a tool form; `plain_replies` determines how Markdown replies without a tool are treated.
 pub fn of(form: ToolForm, plain_replies: PlainReplies) -> Box<dyn Protocol> {
     match form {
         ToolForm::Markdown => Box::new(Markdown { plain_replies }),

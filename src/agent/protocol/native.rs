@@ -142,7 +142,8 @@ fn of_user(entry: &HistoryMessage) -> Message<'static> {
     }
 }
 
-/// The reply's parts without blank texts, which vendors reject; if the parts are not known, its words and calls.
+/// Returns the reply's parts without blank texts, which vendors reject; if the parts are not known, its words and
+/// calls.
 fn reply_parts(reply: &HistoryMessage) -> Vec<Part<'static>> {
     let text = |text: &String| {
         let text = Some(text).filter(|text| !text.trim().is_empty());
@@ -164,7 +165,7 @@ fn reply_parts(reply: &HistoryMessage) -> Vec<Part<'static>> {
     in_place.chain(others.cloned().map(Part::Call)).collect()
 }
 
-/// The result of each of these calls, and the other messages.
+/// Returns the result of each of these calls, and the other messages.
 fn results<'h>(
     calls: &[Call],
     turn: &'h [HistoryMessage],

@@ -93,17 +93,17 @@ pub(super) fn thoughts(
     }
 }
 
-/// A key, formatted for use in a sentence.
+/// Formats a key for use in a sentence.
 pub(crate) fn key(name: &str) -> String {
     format!("`{}`", one_line(name, SHOWN))
 }
 
-/// The text without surrounding blanks and byte order marks.
+/// Strips blanks and byte order marks from both ends of the text.
 fn bare(text: &str) -> &str {
     text.trim_matches(|c: char| c.is_whitespace() || BYTE_ORDER_MARK.contains(c))
 }
 
-/// The text without a code fence around all of it.
+/// Strips a code fence that encloses all of the text.
 pub(crate) fn unfenced(text: &str) -> &str {
     let lines = text
         .split_once('\n')

@@ -9,7 +9,7 @@ use crate::agent::tagged::{Tag, tagged};
 use crate::model::message::{Message, Role};
 use crate::sys::text::is_deceptive;
 
-/// The messages to send.
+/// Renders the messages to send.
 pub(super) fn render(history: &[HistoryMessage]) -> Vec<Message<'static>> {
     let mut results = 0;
     in_turns(history.iter().map(|message| {
@@ -29,7 +29,7 @@ pub(super) fn render(history: &[HistoryMessage]) -> Vec<Message<'static>> {
     }))
 }
 
-/// The numbered text of a result; the first one is preceded by the heading.
+/// Formats the text of a result with its number; the first one is preceded by the heading.
 fn result(message: &HistoryMessage, index: usize) -> String {
     let heading = if index == 0 { "Tool results:\n" } else { "" };
     let (sign, text) = if message.is_failed {

@@ -102,7 +102,7 @@ impl Protocol for ToolCalls {
     }
 }
 
-/// The non-empty sections of the system prompt on replies, each with its heading.
+/// Joins the non-empty sections of the system prompt on replies, each with its heading.
 pub(super) fn sections(format: &str, tools: &str, examples: &str) -> String {
     let parts = [
         ("Response Format", format),

@@ -40,7 +40,7 @@ fn command(line: &str, root: &Path, own: &[Vec<String>]) -> Result<AllowedComman
     commands.command(line)
 }
 
-/// The words of a command.
+/// Returns the words of a command.
 fn words(line: &str, root: &Path) -> Result<Vec<String>, String> {
     command(line, root, &[]).map(|command| command.words)
 }

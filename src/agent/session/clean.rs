@@ -66,7 +66,7 @@ impl<F: SessionForm> SessionStore<'_, F> {
         Ok(true)
     }
 
-    /// The time of a session's last change, as recorded in its file, or otherwise that of the file itself.
+    /// Returns the time of a session's last change, as recorded in its file, or otherwise that of the file itself.
     fn updated_at(&self, path: &Path) -> Option<DateTime<Utc>> {
         let content = self.read(path).ok()??;
         let outlined: Option<Outline> = parse_json::<F::Outlined>(&content).ok().map(Into::into);

@@ -16,7 +16,7 @@ const LOCK: &str = "directory-map.lock";
 type DirectoryMap = BTreeMap<String, String>;
 
 impl<F: SessionForm> SessionStore<'_, F> {
-    /// The current map. The sessions it names may have been removed.
+    /// Returns the current map. The sessions it names may have been removed.
     pub(super) fn directory_map(&self) -> Result<DirectoryMap, SessionError> {
         let content = self.read(&self.path.join(FILE)).ok().flatten();
         if let Some(map) =

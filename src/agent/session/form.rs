@@ -19,10 +19,10 @@ pub trait SessionForm: DeserializeOwned {
     /// The fields that a list needs.
     type Outlined: DeserializeOwned + Into<Outline>;
 
-    /// The name of the session, unique among all sessions.
+    /// Returns the name of the session, unique among all sessions.
     fn id(&self) -> String;
 
-    /// The working directory, in the form used in files.
+    /// Returns the working directory, in the form used in files.
     fn directory(&self) -> &str;
 
     /// Prepares a session that was read for use. The name of the file or folder determines the id, so a copy is a
@@ -39,12 +39,12 @@ pub trait SessionForm: DeserializeOwned {
     /// Records the time of a change.
     fn changed(&mut self, _now: DateTime<Utc>) {}
 
-    /// The name of a state in lists.
+    /// Returns the name of a state in lists.
     fn state_name(state: SessionState) -> &'static str {
         state.name()
     }
 
-    /// A session as an entry of the machine-readable list.
+    /// Renders a session as an entry of the machine-readable list.
     fn json(summary: &SessionSummary) -> Value;
 }
 
@@ -75,19 +75,19 @@ pub struct Outline {
 }
 
 impl SessionSummary {
-    /// The name of the state in the form `F`.
+    /// Returns the name of the state in the form `F`.
     pub fn state<F: SessionForm>(&self) -> &'static str {
         let outline = self.outline.as_ref();
         outline.map_or("damaged", |outline| F::state_name(outline.state))
     }
 
-    /// Reports whether the session belongs to `directory`, in the form used in files; a damaged one belongs to none.
+    /// Returns whether the session belongs to `directory`, in the form used in files; a damaged one belongs to none.
     pub fn is_in(&self, directory: &str) -> bool {
         let outline = self.outline.as_ref();
         outline.is_ok_and(|outline| outline.directory == directory)
     }
 
-    /// Reports whether the session has a request.
+    /// Returns whether the session has a request.
     pub fn is_begun(&self) -> bool {
         let outline = self.outline.as_ref();
         outline.is_ok_and(|outline| !outline.prompt.is_empty())

@@ -20,7 +20,7 @@ pub enum SessionState {
 }
 
 impl SessionState {
-    /// The name used in the file.
+    /// Returns the name used in the file.
     pub fn name(self) -> &'static str {
         match self {
             Self::Active => "active",
@@ -30,7 +30,7 @@ impl SessionState {
         }
     }
 
-    /// The state shown to an observer: an active session that no process holds was interrupted.
+    /// Returns the state shown to an observer: an active session that no process holds was interrupted.
     pub fn seen(self, is_held: impl FnOnce() -> bool) -> Self {
         match self {
             Self::Active if !is_held() => Self::Interrupted,

@@ -60,7 +60,7 @@ impl<F> Session<F> {
         self.is_noted = true;
     }
 
-    /// The folder that contains the session file.
+    /// Returns the folder that contains the session file.
     pub fn folder(&self) -> &Path {
         self.hold.session.parent().unwrap_or(&self.hold.session)
     }
@@ -115,7 +115,7 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
         atomic_file::private_directory(&self.path).map_err(self.cannot_be("written", &self.path))
     }
 
-    /// The path of the sessions folder.
+    /// Returns the path of the sessions folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -139,7 +139,7 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
         })
     }
 
-    /// Tests whether a session with exactly this id exists; on some systems, a different name may lead to the same
+    /// Returns whether a session with exactly this id exists; on some systems, a different name may lead to the same
     /// folder.
     pub fn has(&self, id: &str) -> bool {
         if !F::IS_FOLDER {
@@ -195,8 +195,8 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
             .map_err(|mistake| damaged(&path, mistake.to_string()))
     }
 
-    /// The session used last in `directory`, an absolute path with links resolved. If the store has no directory map,
-    /// the session started last, preferring those that have a request.
+    /// Returns the session used last in `directory`, an absolute path with links resolved; if the store has no
+    /// directory map, the one started last, with preference for sessions that have a request.
     ///
     /// # Errors
     /// [`SessionError::NoneIn`] if there is no session.
@@ -263,7 +263,7 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
         Ok(())
     }
 
-    /// All sessions, newest first, damaged ones included. A session's history is only checked to be valid JSON.
+    /// Lists all sessions, newest first, damaged ones included. A session's history is only checked to be valid JSON.
     ///
     /// # Errors
     /// Fails if the folder cannot be read.
@@ -281,7 +281,7 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
         Ok(found)
     }
 
-    /// The sessions of `directory`, given as for [`last_in`](Self::last_in), without damaged ones.
+    /// Lists the sessions of `directory`, given as for [`last_in`](Self::last_in), without damaged ones.
     ///
     /// # Errors
     /// Fails if the folder cannot be read.
@@ -292,7 +292,7 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
         Ok(found)
     }
 
-    /// The machine-readable list: `{"schema": 1, "sessions": […]}`.
+    /// Renders the machine-readable list: `{"schema": 1, "sessions": […]}`.
     pub fn json(sessions: &[SessionSummary]) -> Value {
         let sessions: Vec<Value> = sessions.iter().map(F::json).collect();
         serde_json::json!({"schema": 1, "sessions": sessions})
@@ -342,12 +342,12 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
         })
     }
 
-    /// The path of a session's file.
+    /// Returns the path of a session's file.
     pub(super) fn file(&self, id: &str) -> PathBuf {
         self.part(id, "json")
     }
 
-    /// The path of the file that is locked while a session is in use.
+    /// Returns the path of the file that is locked while a session is in use.
     fn lock_file(&self, id: &str) -> PathBuf {
         self.part(id, "lock")
     }
@@ -360,7 +360,7 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
         }
     }
 
-    /// The UUIDs of the files whose names consist of a UUID and `end`.
+    /// Returns the UUIDs of the files whose names consist of a UUID and `end`.
     pub(super) fn named(&self, end: &str) -> Result<Vec<String>, SessionError> {
         // A UUID can be spelled in several ways; file names use only one of them.
         let is_id = |stem: &str| Uuid::try_parse(stem).is_ok_and(|id| id.to_string() == stem);
@@ -370,7 +370,7 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
         Ok(ids.map(str::to_owned).collect())
     }
 
-    /// The content of a file; `None` if it is missing.
+    /// Reads the content of a file; `None` if it is missing.
     ///
     /// # Errors
     /// Fails if it is not a regular file, is too large, or cannot be read.
@@ -394,7 +394,7 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
         .map_err(self.cannot_be("written", path))
     }
 
-    /// The names in the folder, if it is there, that are valid UTF-8.
+    /// Returns the names in the folder that are valid UTF-8; none if the folder does not exist.
     fn names(&self) -> Result<Vec<String>, SessionError> {
         files::names(&self.path)
             .if_there()
@@ -402,8 +402,8 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
             .map_err(self.cannot_be("read", &self.path))
     }
 
-    /// A directory in the form used in files. Bytes of a path that is not UTF-8 are escaped, so that it cannot be
-    /// confused with another.
+    /// Converts a directory to the form used in files. Bytes of a path that is not UTF-8 are escaped, so that it cannot
+    /// be confused with another.
     pub fn written(&self, directory: &Path) -> String {
         let bytes = || directory.as_os_str().as_encoded_bytes().escape_ascii();
         // No absolute path begins like this.
@@ -420,7 +420,7 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
         }
     }
 
-    /// The error for a lock file that cannot be locked.
+    /// Creates the error for a lock file that cannot be locked.
     pub(super) fn unlockable(&self, path: &Path, source: io::Error) -> SessionError {
         SessionError::Unlockable {
             path: path.to_owned(),
@@ -429,7 +429,7 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
         }
     }
 
-    /// The error for a file that cannot be `read` or `written`.
+    /// Returns a function that creates the error for a file that cannot be `read` or `written`.
     pub fn cannot_be(
         &self,
         what: &'static str,
@@ -445,17 +445,17 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
     }
 }
 
-/// Tests that nothing exists at a path.
+/// Returns whether nothing exists at a path; `false` if that cannot be determined.
 pub(super) fn is_missing(path: &Path) -> bool {
     matches!(path.symlink_metadata().if_there(), Ok(None))
 }
 
-/// The modification time of a path.
+/// Returns the modification time of a path.
 pub(super) fn modified_at(path: &Path) -> Option<DateTime<Utc>> {
     Some(path.symlink_metadata().ok()?.modified().ok()?.into())
 }
 
-/// The description of a session folder without a session file.
+/// Describes a session folder without a session file.
 fn no_file() -> String {
     "it has no `session.json`".to_owned()
 }

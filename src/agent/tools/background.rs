@@ -71,7 +71,7 @@ impl Tool for BackgroundTool<'_, '_> {
     }
 }
 
-/// The name of the process, without the quotes that models like to add.
+/// Returns the name of the process, without the quotes that models like to add.
 fn name(arguments: &Arguments) -> &str {
     let quotes = ['"', '\'', '`'];
     arguments.get("process").trim().trim_matches(quotes)

@@ -54,7 +54,7 @@ pub static RESTRICTED_COMMAND: ToolSpec = ToolSpec::new(
     Effect::Runs,
 );
 
-/// A permitted command, where only some are.
+/// A command that an agent with restricted commands may run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AllowedCommand {
     /// The program and its arguments, which are passed on unchanged.
@@ -163,7 +163,7 @@ impl Tool for RunCommand<'_, '_> {
     }
 }
 
-/// A command's output in the form shown to the model.
+/// Formats a command's output for the model.
 pub(super) fn printed(output: &str) -> String {
     if output.is_empty() {
         "(nothing was printed)\n".to_owned()

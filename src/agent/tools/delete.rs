@@ -54,7 +54,7 @@ impl Tool for DeleteFile<'_> {
         preview_of(self.0.files, vec![proposed]).map(Some)
     }
 
-    /// A removal is always a hazard, whatever the path refers to.
+    /// Names a removal as a hazard in any case, whatever the path refers to.
     fn hazards(&self, _arguments: &Arguments) -> Vec<&'static str> {
         vec!["deletes"]
     }

@@ -48,7 +48,7 @@ pub struct ReadAccess<'a> {
 
 #[cfg(test)]
 impl<'a> ReadAccess<'a> {
-    /// Access that skips nothing and that nothing interrupts.
+    /// Creates access that skips nothing and that nothing interrupts.
     pub fn to(root: &'a Path, outside: Outside) -> Self {
         Self {
             root,
@@ -109,7 +109,7 @@ pub(super) fn preview_of(files: &dyn Files, proposed: Vec<Proposed>) -> Result<S
 }
 
 impl Proposed {
-    /// The edit, if the file is inside the project.
+    /// Returns the edit, if the file is inside the project.
     pub fn edit(&self) -> Option<PathEdit> {
         let ResolvedPath::Inside(path) = &self.place else {
             return None;
@@ -122,7 +122,7 @@ impl Proposed {
 /// A warning added to each change of a file outside the project.
 pub(super) const NOT_UNDONE: &str = "it is outside the project: `undo` does not take this back";
 
-/// An output followed by warnings, each on its own line.
+/// Creates an output followed by warnings, each on its own line.
 pub(super) fn with_warnings(words: String, warnings: Vec<String>) -> ToolOutput {
     let lines = warnings.iter().map(|text| format!("\nwarning: {text}"));
     ToolOutput {
@@ -138,7 +138,7 @@ pub(super) fn line_count(content: &[u8]) -> usize {
     newlines + usize::from(content.last().is_some_and(|last| *last != b'\n'))
 }
 
-/// Line numbers named in a message.
+/// Maximum number of line numbers named in a message.
 const NAMED: usize = 10;
 /// The maximum number of lines that [`at_lines`] needs: those it names, and one to show that there are more.
 pub(super) const MOST_LINES: usize = NAMED + 1;

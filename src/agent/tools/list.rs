@@ -269,8 +269,8 @@ fn walk_of<'w>(access: &ReadAccess<'w>, place: &ResolvedPath) -> io::Result<(Wal
     ))
 }
 
-/// The files below a directory, shallow ones before deep ones, up to the limit on examined entries; and `true` if there
-/// are more.
+/// Lists the files below a directory, shallow ones before deep ones, up to the limit on examined entries; also returns
+/// `true` if there are more.
 pub(super) fn files_below(
     access: &ReadAccess<'_>,
     place: &ResolvedPath,
@@ -289,8 +289,8 @@ pub(super) fn files_below(
     Ok((files, walk.is_cut_short))
 }
 
-/// Git's ignore rules below a place. `None` if git ignores the place itself, since it was named explicitly, or if a
-/// place outside the project is in no repository.
+/// Returns git's ignore rules below a place; `None` if git ignores the place itself, since it was named explicitly, or
+/// if a place outside the project is in no repository.
 fn rules(root: &Path, place: &ResolvedPath, start: &str) -> Option<(IgnoreRules, String)> {
     let (top, prefix) = match place {
         ResolvedPath::Inside(_) => (root, start),

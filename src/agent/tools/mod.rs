@@ -4,17 +4,17 @@
 //!
 //! A tool is a file with a [`ToolSpec`](super::tool::ToolSpec) and an implementation of [`Tool`](super::tool::Tool); an
 //! agent has it once the [`Toolbox`](super::tool::Toolbox) in the agent's folder does. Two agents also list their tools
-//! beside the toolbox, for use without a project. Permissions go by the spec's [`Effect`](super::tool::Effect) and by the
-//! kinds of the parameters, never by the name: a path that is declared as text is not checked. Verb and category follow
-//! from the effect, unless the spec replaces them.
+//! beside the toolbox, for use without a project. Permissions depend on the spec's [`Effect`](super::tool::Effect) and
+//! on the kinds of the parameters, never on the name: a path that is declared as text is not checked. Verb and category
+//! follow from the effect, unless the spec replaces them.
 //!
 //! # Adding a permission
 //!
 //! A rule is a [`Permissions`](super::permissions::Permissions) around others, as
-//! [`DenyPaths`](super::permissions::DenyPaths) is. The compiler asks for what a new effect means, except in
-//! [`AskFirst`](super::permissions::AskFirst), which asks about writes and commands alone. A danger of a single call is one
-//! of [`Tool::hazards`](super::tool::Tool::hazards), and one of a command a reason in [`judge`](super::judge): an agent
-//! that asks its user then asks about a call that is otherwise allowed for good.
+//! [`DenyPaths`](super::permissions::DenyPaths) is. The compiler points out where a new effect must be handled, except
+//! in [`AskFirst`](super::permissions::AskFirst), which asks about writes and commands alone. The danger of a single
+//! call is reported by [`Tool::hazards`](super::tool::Tool::hazards), that of a command as a reason in
+//! [`judge`](super::judge); an agent that asks its user then asks even about a call that is otherwise allowed for good.
 
 pub mod background;
 pub mod command;

@@ -80,7 +80,7 @@ impl Tool for Done {
 
 /// Answers an agent's questions.
 pub trait User {
-    /// The answer; `None` if no user is present.
+    /// Asks the user and returns the answer; `None` if no user is present.
     ///
     /// # Errors
     /// Fails if the run must end, because of a signal or because the terminal is gone.

@@ -22,7 +22,7 @@ use crate::sys::text::escaped;
 const LONGEST: usize = 4000;
 /// Maximum number of names suggested when a path is missing.
 const NAMED: usize = 20;
-/// Maximum number of names examined for that.
+/// Maximum number of names examined for suggestions.
 const LOOKED_AT: usize = 10_000;
 /// Files in an `agent-config` that contain no key.
 const WITHOUT_KEYS: [&str; 6] = [
@@ -95,7 +95,7 @@ impl ResolvedPath {
         }
     }
 
-    /// The place in the form shown to the model.
+    /// Returns the place in the form shown to the model.
     pub fn shown(&self) -> String {
         match self {
             Self::Inside(path) if path.is_empty() => "`.`".to_owned(),
@@ -104,7 +104,7 @@ impl ResolvedPath {
         }
     }
 
-    /// The path in the form used in diffs.
+    /// Returns the path in the form used in diffs.
     pub fn named(&self) -> String {
         match self {
             Self::Inside(path) => path.clone(),
@@ -112,7 +112,7 @@ impl ResolvedPath {
         }
     }
 
-    /// The absolute path.
+    /// Returns the absolute path.
     pub fn path(&self, root: &Path) -> PathBuf {
         match self {
             Self::Inside(path) => root.join(path),
@@ -217,7 +217,7 @@ impl ResolvedPath {
         Ok(())
     }
 
-    /// Reports whether it is a `.env` file, both by its own name and by that of its link target.
+    /// Returns whether it is a `.env` file, both by its own name and by that of its link target.
     pub fn is_environment(&self, root: &Path) -> bool {
         let named = self.path(root);
         [resolved(&named), named].iter().all(|path| {
@@ -226,7 +226,8 @@ impl ResolvedPath {
         })
     }
 
-    /// A handle to this directory or one above it, and the directory's path relative to that; "" is the handle itself.
+    /// Returns a handle to this directory or one above it, and the directory's path relative to that; "" is the handle
+    /// itself.
     pub(super) fn directory(&self, root: &Path) -> io::Result<(Root, String)> {
         match self {
             Self::Inside(_) => {
@@ -238,14 +239,14 @@ impl ResolvedPath {
     }
 }
 
-/// Reports whether the untrusted `path`, relative to `root`, leads to `closed` or below it; `root` and `closed` have
+/// Returns whether the untrusted `path`, relative to `root`, leads to `closed` or below it; `root` and `closed` have
 /// links resolved.
 pub fn leads_into(root: &Path, path: &str, closed: &Path) -> bool {
     let clean = path_clean::clean(root.join(path));
     clean.starts_with(closed) || resolved(&clean).starts_with(closed)
 }
 
-/// Reports whether a path (relative to the root if inside) may be that of a key: it leads through an `agent-config`, of
+/// Returns whether a path (relative to the root if inside) may be that of a key: it leads through an `agent-config`, of
 /// this or another project, to a file that is not known to be free of keys.
 fn holds_keys(path: &Path) -> bool {
     let names = || path.iter().zip(path.iter().skip(1));
@@ -253,17 +254,17 @@ fn holds_keys(path: &Path) -> bool {
     in_config.any(|(_, name)| !WITHOUT_KEYS.iter().any(|known| name == *known))
 }
 
-/// Reports whether a path is, or leads through, an `agent-config`.
+/// Returns whether a path is, or leads through, an `agent-config`.
 pub(super) fn leads_through_config(path: &Path) -> bool {
     path.iter().any(is_config)
 }
 
-/// Some file systems ignore case.
+/// Returns whether this is the name of an `agent-config`, ignoring case as some file systems do.
 fn is_config(name: &OsStr) -> bool {
     name.eq_ignore_ascii_case(CONFIG)
 }
 
-/// Text from a model or the disk, quoted for use in a sentence.
+/// Quotes text from a model or the disk for use in a sentence.
 pub(crate) fn quoted(text: &str) -> String {
     format!("`{}`", escaped(text))
 }
@@ -322,7 +323,7 @@ fn plain(relative: &Path, path: &str) -> Result<String, String> {
     })
 }
 
-/// The path of `resolved` relative to the root.
+/// Returns the path of `resolved` relative to the root.
 fn below(root: &Path, resolved: &Path) -> io::Result<String> {
     let inside = resolved.strip_prefix(root).ok().and_then(Path::to_str);
     let problem = "it leads out of the project";
@@ -330,12 +331,12 @@ fn below(root: &Path, resolved: &Path) -> io::Result<String> {
     inside.map(str::to_owned).ok_or_else(leads_out)
 }
 
-/// The message for a place that the system does not allow to be read.
+/// Formats the message for a place that the system does not allow to be read.
 pub(super) fn unreadable(shown: &str, error: &io::Error) -> String {
     format!("{shown} cannot be read: {error}")
 }
 
-/// The message for a missing path, which suggests existing names, the most similar ones first.
+/// Formats the message for a missing path, suggesting existing names, the most similar ones first.
 fn missing(root: &Path, place: &ResolvedPath) -> String {
     let shown = place.shown();
     let path = place.path(root);

@@ -175,7 +175,7 @@ impl LineRange {
             })
     }
 
-    /// The lines of `text` in this range that fit in one output, and the number of the last one.
+    /// Returns the lines of `text` in this range that fit in one output, and the number of the last one.
     fn of(self, text: &str) -> (&str, usize) {
         let lines = text.split_inclusive('\n');
         let start = lines.clone().take(self.first - 1).map(str::len).sum();
@@ -259,7 +259,7 @@ fn left_out(text: &str, count: usize, from: fn(usize) -> String) -> String {
     format!("the middle is left out; {message}")
 }
 
-/// Reports whether so few bytes are not UTF-8 that the rest is readable, as in Latin-1.
+/// Returns whether so few bytes are not UTF-8 that the rest is readable, as in Latin-1.
 fn is_mostly_text(content: &[u8]) -> bool {
     let chunks = content.utf8_chunks();
     let bad: usize = chunks.map(|chunk| chunk.invalid().len()).sum();

@@ -207,7 +207,7 @@ fn ambiguous(text: &str, found: &[usize], words: &PassageWords) -> String {
     )
 }
 
-/// The message for a passage that was not found, with the lines that may have been meant.
+/// Formats the message for a passage that was not found, with the lines that may have been meant.
 fn not_found(text: &str, find: &str, word: &str) -> String {
     let first = find.lines().map(str::trim).find(|line| !line.is_empty());
     let lines: Vec<usize> = first.map_or_else(Vec::new, |first| {
@@ -227,7 +227,7 @@ fn not_found(text: &str, find: &str, word: &str) -> String {
     )
 }
 
-/// The changed lines with their surroundings, numbered.
+/// Formats the changed lines with their surroundings, numbered.
 fn excerpt(change: &Replaced) -> String {
     let bytes = change.text.as_bytes();
     let first = line_of(bytes, change.range.start);

@@ -74,7 +74,7 @@ struct ChangedFile {
 }
 
 impl ReplaceInFiles<'_> {
-    /// The files in which something was replaced; at least one.
+    /// Returns the files in which something was replaced; at least one.
     fn changed(&self, arguments: &Arguments) -> Result<Vec<ChangedFile>, ToolError> {
         let changed = self.found(arguments);
         self.0.read.interrupt.check()?;

@@ -51,7 +51,7 @@ impl Tool for SpawnAgent<'_> {
     }
 }
 
-/// Reports whether a helper's error leaves its parent able to continue; with any other error, the parent's own next
+/// Returns whether a helper's error leaves its parent able to continue; with any other error, the parent's own next
 /// call would fail as well.
 fn is_its_own(error: &AgentError) -> bool {
     match error {

@@ -1,7 +1,7 @@
 //! A tool with other parameter names: those of a profile, mapped to one implementation.
 //!
-//! Has no effects of its own. Checks the features that the profile's wording has and the implementation lacks, before
-//! it passes the call on.
+//! Has no effects of its own. Before it passes a call on, it checks that the call uses no feature that the profile's
+//! wording has and the implementation lacks.
 
 use crate::agent::tool::{Arguments, Tool, ToolError, ToolOutput};
 
@@ -23,7 +23,7 @@ impl<T: Tool> Worded<T> {
         Ok(self.translated(arguments))
     }
 
-    /// The arguments with the tool's own parameter names.
+    /// Returns the arguments with the tool's own parameter names.
     fn translated(&self, arguments: &Arguments) -> Arguments {
         let own = |name: &String| {
             let mut renamed = self.0.iter();

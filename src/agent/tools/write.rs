@@ -115,7 +115,7 @@ pub(super) fn put(
     Ok(with_warnings(text, all))
 }
 
-/// Reports whether nothing exists at the place; otherwise it is a file.
+/// Returns whether nothing exists at the place; otherwise it is a file.
 fn is_new(place: &ResolvedPath, root: &Path) -> Result<bool, String> {
     let shown = place.shown();
     match place.look(root) {

@@ -35,7 +35,7 @@ static BARE_WORD: LazyLock<Regex> =
 static FENCE: LazyLock<Regex> = LazyLock::new(|| regex(r"(?m)^\s*```"));
 static QUOTED_WORD: LazyLock<Regex> = LazyLock::new(|| regex(r#"<<[- \t]*['"\\]"#));
 
-/// The command in a code block; `opening` is its fence.
+/// Returns the command in a code block; `opening` is its fence.
 ///
 /// # Errors
 /// Fails if the block is not a shell's, or the shell would run a part that is meant as text.
@@ -51,7 +51,7 @@ pub fn in_block(opening: &ReplyLine<'_>, content: &[ReplyLine<'_>]) -> Result<St
     Ok(joined(content))
 }
 
-/// The command in `lines`, which are not in a code block.
+/// Returns the command in `lines`, which are not in a code block.
 ///
 /// # Errors
 /// Fails if the lines may contain more than a command.

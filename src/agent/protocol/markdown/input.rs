@@ -15,7 +15,7 @@ use crate::agent::tool::{Arguments, Parameter, ParameterKind, ToolSpec};
 use crate::sys::fences::FenceLine;
 use crate::sys::text::regex;
 
-/// The arguments for `tool` in `input`; `heading` is the line number of the section's heading.
+/// Returns the arguments for `tool` in `input`; `heading` is the line number of the section's heading.
 ///
 /// # Errors
 /// A fault that names the problem with the input and the expected form.
@@ -52,7 +52,7 @@ pub fn arguments(
     Ok(arguments)
 }
 
-/// The parameters of a tool in the order of its input: paths, then the others.
+/// Returns the parameters of a tool in the order of its input: paths, then the others.
 pub fn shape(tool: &ToolSpec) -> (Vec<&'static Parameter>, Vec<&'static Parameter>) {
     let is_path = |parameter: &&Parameter| parameter.kind == ParameterKind::Path;
     // The task list has its own section.
@@ -285,8 +285,8 @@ static NO_BARE_PATH: LazyLock<Regex> = LazyLock::new(|| {
     ))
 });
 
-/// The path without the decoration around it; `None` if it is empty, a quote is not closed, or there is more than a
-/// path.
+/// Returns the path without the decoration around it; `None` if it is empty, a quote is not closed, or there is more
+/// than a path.
 fn path(text: &str) -> Option<&str> {
     let value = text.get(LABEL.find(text)?.end()..)?;
     let plain = inner(&BOLD, value).unwrap_or(value);

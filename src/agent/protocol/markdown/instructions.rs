@@ -48,7 +48,7 @@ const ANSWER: &str = "\
 - When you need no more tools, reply in plain words, without `# Agent Response`.
 ";
 
-/// The part of the system prompt that describes the format and `tools`.
+/// Returns the part of the system prompt that describes the format and `tools`.
 pub fn instructions(tools: &Toolbox<'_>, plain_replies: PlainReplies) -> String {
     let answer = match plain_replies {
         PlainReplies::Taken => ANSWER,
@@ -80,7 +80,7 @@ fn described(tool: &ToolSpec) -> String {
     )
 }
 
-/// An example of a tool's input.
+/// Returns an example of a tool's input.
 fn example(tool: &ToolSpec) -> String {
     if let Some(schema) = &tool.schema {
         return format!("```json\n[an object that follows {schema}]\n```");
@@ -100,7 +100,7 @@ fn block(label: &str, parameter: &Parameter) -> String {
     format!("```{label}\n{}\n```", shown(parameter))
 }
 
-/// The parameter's example or, if it has none, its meaning in brackets, as in the template.
+/// Returns the parameter's example or, if it has none, its meaning in brackets, as in the template.
 fn shown(parameter: &Parameter) -> String {
     match parameter.example {
         "" => format!("[{}]", parameter.meaning),

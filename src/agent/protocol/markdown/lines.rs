@@ -57,7 +57,7 @@ pub fn with_inner_blocks<'r>(lines: &[ReplyLine<'r>]) -> Option<Vec<ReplyLine<'r
     nested.iter().any(|line| line.is_content).then_some(nested)
 }
 
-/// The text of `lines`, joined.
+/// Joins the text of `lines`.
 pub fn joined(lines: &[ReplyLine<'_>]) -> String {
     lines.iter().map(|line| line.raw).collect()
 }
@@ -82,7 +82,7 @@ pub fn fenced<'a, 'r>(
 }
 
 impl<'r> ReplyLine<'r> {
-    /// The text without the line ending.
+    /// Returns the text without the line ending.
     pub fn text(&self) -> &'r str {
         let text = self.raw.strip_suffix('\n').unwrap_or(self.raw);
         text.strip_suffix('\r').unwrap_or(text)
@@ -92,12 +92,12 @@ impl<'r> ReplyLine<'r> {
         self.raw.trim().is_empty()
     }
 
-    /// The text for recognizing fences: empty for a line that is content.
+    /// Returns the text for recognizing fences: empty for a line that is content.
     pub fn mark(&self) -> &'r str {
         if self.is_content { "" } else { self.text() }
     }
 
-    /// The code fence on this line, if it is one.
+    /// Returns the code fence on this line, if it is one.
     pub fn fence(&self) -> Option<Fence<'r>> {
         Fence::of(self.mark())
     }
@@ -107,7 +107,7 @@ impl<'r> ReplyLine<'r> {
         Fault::at(self.number, problem)
     }
 
-    /// The heading on this line, and the text after its colon, which may be empty.
+    /// Returns the heading on this line, and the text after its colon, which may be empty.
     ///
     /// A heading follows `#`, a number or a bullet, or is in bold; a bare one must be spelled exactly. The header of a
     /// response has no text after it, and must follow `#` or be in bold.

@@ -98,8 +98,8 @@ pub fn response<'a, 'r>(
     }))
 }
 
-/// The content of a code block around the whole reply, if it begins with a header. With words next to the block, it may
-/// be a file's content or an example instead.
+/// Returns the content of a code block around the whole reply, if it begins with a header. With words next to the
+/// block, it may be a file's content or an example instead.
 fn unwrapped<'a, 'r>(lines: &'a [ReplyLine<'r>]) -> Option<&'a [ReplyLine<'r>]> {
     let (opening, inner) = trimmed(lines).split_first()?;
     let (fence, inner) = (opening.fence()?, trimmed(inner));

@@ -90,7 +90,7 @@ impl<'r> Sections<'r> {
         bodies.collect::<Vec<_>>().join("\n\n").trim().to_owned()
     }
 
-    /// The task list; `None` if it names no task, in which case the previous list remains.
+    /// Returns the task list; `None` if it names no task, in which case the previous list remains.
     pub fn tasks(&self) -> Option<Vec<Task>> {
         let lists = self
             .named(Name::TaskList)
@@ -104,7 +104,7 @@ impl<'r> Sections<'r> {
         Some((trimmed(&section.body), section.at))
     }
 
-    /// The number of the line that says `NONE` in place of a tool.
+    /// Returns the number of the line that says `NONE` in place of a tool.
     pub fn none(&self) -> Option<usize> {
         let chosen = self.named(Name::ToolChoice);
         let mut lines = chosen.flat_map(|section| &section.body);
@@ -113,7 +113,7 @@ impl<'r> Sections<'r> {
         Some(none.number)
     }
 
-    /// The chosen tool, and the number of the line that names it.
+    /// Returns the chosen tool, and the number of the line that names it.
     ///
     /// # Errors
     /// Fails if no tool is chosen, or more than one.
@@ -147,7 +147,7 @@ impl<'r> Sections<'r> {
     }
 }
 
-/// The lines of a tool choice that may name the tool, without a code block around all of them.
+/// Returns the lines of a tool choice that may name the tool, without a code block around all of them.
 fn name_lines<'r>(body: &[ReplyLine<'r>]) -> Result<Vec<ReplyLine<'r>>, Fault> {
     let lines = trimmed(body);
     let inner = match lines {
@@ -166,7 +166,7 @@ fn name_lines<'r>(body: &[ReplyLine<'r>]) -> Result<Vec<ReplyLine<'r>>, Fault> {
     }
 }
 
-/// The tools named on a line: as the whole line in any spelling, or as exactly spelled words within it.
+/// Returns the tools named on a line: as the whole line in any spelling, or as exactly spelled words within it.
 fn named_in<'t>(text: &str, tools: &'t Toolbox<'_>) -> Vec<&'t ToolSpec> {
     // Markdown escapes underscores that mark no emphasis.
     let text = text.replace("\\_", "_");
@@ -185,8 +185,8 @@ fn is_ornament(c: char) -> bool {
     !c.is_alphabetic()
 }
 
-/// The index where a task list begins after an input's last code block; `None` if there is no list, or anything besides
-/// a heading and tasks.
+/// Returns the index where a task list begins after an input's last code block; `None` if there is no list, or anything
+/// besides a heading and tasks.
 fn task_list(input: &[ReplyLine<'_>]) -> Option<usize> {
     let closing = fenced(input).filter(|(_, _, place)| *place == FenceLine::Closing);
     let behind = closing.last()?.0 + 1;

@@ -106,7 +106,7 @@ fn without_note(turn: Turn) -> Turn {
     }
 }
 
-/// The one tool that a reply uses.
+/// Returns the one tool that a reply uses.
 fn only_call(turn: &Turn) -> &Call {
     match &turn.decision {
         Decision::Use(calls) if calls.len() == 1 => &calls[0],
@@ -114,7 +114,7 @@ fn only_call(turn: &Turn) -> &Call {
     }
 }
 
-/// The call in a reply with its arguments, as `NAME a=x b=y`; or the fault.
+/// Returns the call in a reply with its arguments, as `NAME a=x b=y`; or the fault.
 fn call(text: &str) -> Result<String, String> {
     let turn = read_turn(text).map_err(|fault| fault.message())?;
     let call = only_call(&turn);
@@ -264,17 +264,17 @@ fn only_the_model_is_told_what_to_do() {
     assert_eq!(fault.message(), told);
 }
 
-/// A response that reads `path`, as a draft or the real one.
+/// Returns a response that reads `path`, as a draft or the real one.
 fn reads(path: &str) -> String {
     format!("# Agent Response\n\n## Tool Choice\nREAD_FILE\n\n## Tool Input\n\"{path}\"\n")
 }
 
-/// A response that uses `tool` with this input.
+/// Returns a response that uses `tool` with this input.
 fn uses(tool: &str, input: &str) -> String {
     format!("# Agent Response\n\n## Tool Choice\n{tool}\n\n## Tool Input\n{input}")
 }
 
-/// A response that writes `content` to `a` between these fences.
+/// Returns a response that writes `content` to `a` between these fences.
 fn writes(opening: &str, content: &str, closing: &str) -> String {
     format!(
         "# Agent Response\n\n## Tool Choice\nWRITE_FILE\n\n## Tool Input\n\"a\"\n\n{opening}\n{content}{closing}\n"
@@ -352,7 +352,7 @@ fn examples_in_the_instructions_parse() {
     }
 }
 
-/// A line, which may or may not mean something to the parser.
+/// Generates a line, which may or may not mean something to the parser.
 fn line() -> impl Strategy<Value = String> {
     prop_oneof![
         prop::sample::select(
@@ -410,7 +410,7 @@ fn text_with_responses() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..7).prop_map(|pieces| pieces.concat())
 }
 
-/// A fence of this character, longer than any in `content` and at least four characters long.
+/// Returns a fence of this character, longer than any in `content` and at least four characters long.
 fn longer(mark: char, content: &str) -> String {
     let longest = content
         .split(|c| c != mark)

@@ -10,7 +10,7 @@ use super::lines::{ReplyLine, lines};
 const OPENING: [&str; 2] = ["<think>", "<thinking>"];
 const CLOSING: [&str; 2] = ["</think>", "</thinking>"];
 
-/// The text without the thoughts at its very beginning; `None` if it consists of thoughts only.
+/// Returns the text without the thoughts at its very beginning; `None` if it consists of thoughts only.
 pub fn behind_thoughts(mut text: &str) -> Option<&str> {
     loop {
         let bare = text.trim_start();
@@ -21,7 +21,7 @@ pub fn behind_thoughts(mut text: &str) -> Option<&str> {
     }
 }
 
-/// The lines of a reply without its thoughts.
+/// Returns the lines of a reply without its thoughts.
 ///
 /// # Errors
 /// Fails if a thought has no end, or may end within a response.
@@ -59,14 +59,14 @@ pub fn spoken(text: &str) -> Result<Vec<ReplyLine<'_>>, Fault> {
     begun.map_or(Ok(lines), |number| Err(endless(number)))
 }
 
-/// Reports whether a line begins or ends with a closing thought tag, or has a header after one.
+/// Returns whether a line begins or ends with a closing thought tag, or has a header after one.
 pub fn ends_thought(line: &ReplyLine<'_>) -> bool {
     let text = line.text().trim();
     let ends = |tag: &&str| text.starts_with(*tag) || text.ends_with(*tag);
     CLOSING.iter().any(ends) || behind_tag(line).is_some_and(|rest| rest.is_header())
 }
 
-/// The rest of the line after the first closing thought tag.
+/// Returns the rest of the line after the first closing thought tag.
 fn behind_tag<'r>(line: &ReplyLine<'r>) -> Option<ReplyLine<'r>> {
     let mut ends = CLOSING.iter().filter_map(|tag| line.raw.split_once(tag));
     ends.next().map(|(_, raw)| ReplyLine { raw, ..*line })

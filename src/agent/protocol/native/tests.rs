@@ -55,7 +55,7 @@ fn said(words: &str) -> HistoryMessage {
     }
 }
 
-/// The messages in the same short form, one word each; images are `p`.
+/// Returns the messages in the same short form, one word each; images are `p`.
 fn rendered(history: &[&str]) -> String {
     let history: Vec<HistoryMessage> = history.iter().map(|words| said(words)).collect();
     let messages = Native::default().render(&history);

@@ -52,7 +52,7 @@ fn parameter(parameter: &Parameter) -> String {
     format!("  - {name}: {kind} ({need}){default} - {meaning}")
 }
 
-/// An example call with the required arguments only.
+/// Returns an example call with the required arguments only.
 fn example(tool: &ToolSpec, keys: &Keys) -> String {
     let needed = tool.parameters.iter().filter(|known| !known.is_optional);
     let given: Map<String, Value> = needed
@@ -62,7 +62,7 @@ fn example(tool: &ToolSpec, keys: &Keys) -> String {
     format!("**Example:**\n```json\n{call:#}\n```")
 }
 
-/// The parameter's own example or, if it has none, a made-up value like those in the specification.
+/// Returns the parameter's own example or, if it has none, a made-up value like those in the specification.
 fn example_value(parameter: &Parameter) -> Value {
     match (parameter.kind, parameter.example) {
         (ParameterKind::Flag, _) => true.into(),

@@ -49,7 +49,7 @@ pub(super) static OWN: Keys = Keys {
 };
 
 impl Keys {
-    /// The schema of a reply: calls of these tools, or an answer.
+    /// Returns the schema of a reply: calls of these tools, or an answer.
     pub(super) fn reply_schema(&self, tools: &Toolbox<'_>) -> Value {
         let words = json!({"type": "string", "maxLength": LONGEST_RESPONSE});
         let any: Vec<Value> = tools.specs().map(|tool| self.call_schema(tool)).collect();
@@ -81,7 +81,7 @@ impl Keys {
     }
 }
 
-/// The schema of an object with exactly these properties.
+/// Returns the schema of an object with exactly these properties.
 pub(super) fn object_schema(properties: &Value) -> Value {
     let names: Vec<&String> = properties
         .as_object()

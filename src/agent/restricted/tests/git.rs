@@ -4,7 +4,8 @@ use duct::cmd;
 
 use super::*;
 
-/// A repository with a commit and an uncommitted change; also returns the path of a file that no trap may create.
+/// Creates a repository with a commit and an uncommitted change; also returns the path of a file that no trap may
+/// create.
 fn repository() -> (TempDir, PathBuf, PathBuf) {
     let (dir, root) = project();
     fs::remove_dir(root.join(".git")).unwrap();
@@ -160,7 +161,7 @@ fn git_runs_no_program_that_a_repository_names_and_writes_nothing() {
     }
 }
 
-/// All files below a directory, with their contents.
+/// Returns all files below a directory, with their contents.
 fn contents(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).unwrap() {

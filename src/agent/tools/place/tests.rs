@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// A directory with a project in `root` and a neighbour in `beside`.
+/// Creates a directory with a project in `root` and a neighbour in `beside`.
 fn tree() -> (TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let top = dir.path().canonicalize().unwrap();
