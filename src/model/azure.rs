@@ -23,8 +23,8 @@ const API_VERSION: &str = "2024-10-21";
 /// The ending of a base URL of the newer form, for which only the request's body names the deployment.
 const NEWER_FORM: &str = "/openai/v1";
 
-/// The model behind a deployment of the resource at `endpoint`, for agents that use the vendor's native tool calls;
-/// `api_version` has a default. Neither name may need escaping in a URL; see [`is_plain`].
+/// Creates the entry for the model behind a deployment of the resource at `endpoint`, for agents that use the vendor's
+/// native tool calls; `api_version` has a default. Neither name may need escaping in a URL; see [`is_plain`].
 pub fn azure_spec(endpoint: &Endpoint, deployment: &str, api_version: Option<&str>) -> ModelSpec {
     ModelSpec {
         base_url: Some(endpoint.base().to_owned()),
@@ -149,7 +149,8 @@ impl Wire for Azure {
         }
     }
 
-    /// Azure's gateway sends its own errors without the `error` object around them.
+    /// Reads the JSON of a failed call's answer. Azure's gateway sends its own errors without the `error` object around
+    /// them.
     fn read_failure(&self, json: &[u8]) -> VendorError {
         let answer: Value = serde_json::from_slice(without_mark(json)).unwrap_or_default();
         self.read_error(answer.get("error").unwrap_or(&answer))

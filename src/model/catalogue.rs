@@ -95,20 +95,20 @@ pub fn takes_cache_marks(id: &str) -> bool {
     matching(id).is_some_and(|known| known.cache_marks)
 }
 
-/// The names of all models with an entry, separated by commas.
+/// Returns the names of all models with an entry, separated by commas.
 pub fn names() -> String {
     let name = |(name, known): &'static (String, Known)| known.entry.as_ref().map(|_| &**name);
     let names: Vec<_> = CATALOGUE.iter().filter_map(name).collect();
     names.join(", ")
 }
 
-/// The successor to a model that is retired or soon will be.
+/// Returns the successor to a model that is retired or soon will be.
 pub fn successor(id: &str) -> Option<&'static str> {
     let end = known(id).and_then(|known| known.end.as_ref());
     end.map(|end| &*end.successor).or_else(|| retired(id))
 }
 
-/// The successor to a model that Anthropic no longer serves.
+/// Returns the successor to a model that Anthropic no longer serves.
 pub fn retired(id: &str) -> Option<&'static str> {
     const RETIRED: [&str; 4] = ["claude-2", "claude-3", "claude-instant", "claude-1"];
     if !RETIRED.iter().any(|family| id.starts_with(family)) {

@@ -39,7 +39,7 @@ pub fn of(
     Endpoint::parse(variable, &url, has_key)
 }
 
-/// The base URL, unless it is the provider's own service, or Ollama on this machine.
+/// Returns the base URL, unless it is the provider's own service, or Ollama on this machine.
 pub fn differing(endpoint: &Endpoint, provider: Provider) -> Option<&str> {
     let vendor = provider.vendor();
     let is_usual = vendor.is_local && endpoint.is_this_machine();

@@ -71,7 +71,7 @@ impl FailureKind {
 }
 
 impl VendorError {
-    /// Takes the status into account: some vendors report exhausted credits only by the status or a message.
+    /// Applies what the status says: some vendors report exhausted credits only by the status or a message.
     pub(super) fn with_status(mut self, status: u16) -> Self {
         let is_spent =
             |text: &Option<String>| text.as_deref().is_some_and(|text| SPENT.is_match(text));
@@ -281,7 +281,7 @@ impl Diagnostic for ModelError {
 }
 
 impl ModelError {
-    /// The HTTP status, if the vendor answered with an error status.
+    /// Returns the HTTP status, if the vendor answered with an error status.
     fn http_status(&self) -> Option<u16> {
         match self {
             Self::Status { status, .. } | Self::Redirect { status, .. } => Some(*status),
@@ -360,7 +360,7 @@ impl ModelError {
         }
     }
 
-    /// Returns whether the vendor has answered nothing that it would charge for.
+    /// Returns whether the call costs nothing, because the vendor generated nothing that it charges for.
     pub fn costs_nothing(&self) -> bool {
         match self {
             Self::Connection { is_sent, .. } => !is_sent,
@@ -375,7 +375,7 @@ impl ModelError {
         }
     }
 
-    /// The finish reason and usage of a reply that is not whole.
+    /// Returns the finish reason and usage of a reply that is not whole.
     pub fn spent(&self) -> Option<(&str, &Spent)> {
         match self {
             Self::CutShort { finish, spent, .. }
@@ -388,7 +388,7 @@ impl ModelError {
         }
     }
 
-    /// The vendor's answer in place of a reply, if that is JSON.
+    /// Returns the vendor's answer in place of a reply, if it is JSON.
     pub fn answer(&self) -> Option<&[u8]> {
         let answer = match self {
             Self::Status { answer, .. } => answer,

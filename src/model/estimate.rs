@@ -15,7 +15,7 @@ use crate::sys::excerpt::Excerpt;
 pub const LARGEST: usize = 10;
 /// Tokens that a conversation of two messages takes besides its text, according to OpenAI's description of its format.
 pub const FRAMING: u64 = 3 + 2 * 3;
-/// Low estimate of the bytes of program text in a token of a vendor's tokenizer.
+/// Low estimate of the number of bytes of program text per token, for any vendor's tokenizer.
 const BYTES_A_TOKEN: u64 = 3;
 /// Minimum number of answer tokens that a call must be able to pay for: a model that thinks needs them before it
 /// answers.
@@ -66,7 +66,7 @@ pub fn fits_in_any_case(bytes: u64, spec: &ModelSpec) -> bool {
         .is_none_or(|window| bytes.saturating_add(FRAMING) <= window)
 }
 
-/// All files with their numbers of tokens, the largest first.
+/// Counts the tokens of all files, and returns them with the largest first.
 pub fn counted<'t>(files: impl IntoIterator<Item = (&'t str, &'t str)>) -> Vec<(&'t str, u64)> {
     let counted = files
         .into_iter()
@@ -74,7 +74,7 @@ pub fn counted<'t>(files: impl IntoIterator<Item = (&'t str, &'t str)>) -> Vec<(
     largest_first(counted)
 }
 
-/// All directories of these files, each with the tokens of all files below it, the largest first.
+/// Returns all directories of these files, each with the tokens of all files below it, the largest first.
 pub fn directories(files: &[(String, u64)]) -> Vec<(&str, u64)> {
     let mut sums = BTreeMap::new();
     for (path, tokens) in files {

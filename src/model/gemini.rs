@@ -373,7 +373,7 @@ fn content<'a>(message: &'a Message<'_>, names: &mut ToolNames<'a>) -> GeminiCon
     }
 }
 
-/// The parts of a message, at least one. Cache marks split the text.
+/// Converts a message to parts, at least one. Cache marks split the text.
 fn parts<'a>(message: &'a Message<'_>, names: &mut ToolNames<'a>) -> Vec<GeminiPart<'a>> {
     let is_text = |part: &Part<'_>| matches!(part, Part::Text(_));
     let mut parts = Vec::new();

@@ -109,7 +109,7 @@ impl<'a> HttpModel<'a> {
         }
     }
 
-    /// Makes the model keep a pace with the processes that share this directory.
+    /// Makes the model keep a pace together with the processes that share this directory.
     pub fn paced(self, directory: Option<&Path>) -> Self {
         let server = self.server.url();
         let key = self.server.key.as_ref().map_or("", ApiKey::expose);
@@ -135,7 +135,7 @@ impl<'a> HttpModel<'a> {
         wait.unwrap_or_default().min(self.timeout)
     }
 
-    /// Waits until the pace allows a call, but no longer than `most`. Others may slow it down meanwhile.
+    /// Waits until the pace allows a call, but no longer than `most`. Other processes may prolong the wait meanwhile.
     fn keep_pace(&self, mut most: Duration, listener: &dyn Listener) -> Result<(), Interrupted> {
         loop {
             let pause = self.pause().min(most);
@@ -417,7 +417,7 @@ impl Model for HttpModel<'_> {
                 .filter(|wait| !wait.is_zero())
                 .unwrap_or_else(|| retry::backoff(tries, jitter))
                 .max(self.pause());
-            // Others may slow down the pace meanwhile.
+            // Other processes may slow down the pace meanwhile.
             while !wait.is_zero() {
                 if wait > left() {
                     let error = Box::new(error);

@@ -32,12 +32,12 @@ impl From<Delivery> for Manner {
 }
 
 impl Manner {
-    /// The temperature to send: the entry's, or else the query's.
+    /// Returns the temperature to send: the entry's, or else the query's.
     pub fn temperature(self, spec: &ModelSpec, form: &Form) -> Option<f64> {
         spec.temperature.or(self.queries_temperature(spec, form))
     }
 
-    /// The query's temperature, if it is sent. Unlike the entry's, it can be left out.
+    /// Returns the query's temperature, if it is sent. Unlike the entry's, it can be left out.
     pub fn queries_temperature(self, spec: &ModelSpec, form: &Form) -> Option<f64> {
         let refuses = spec.is_openais_own() || !spec.provider.vendor().takes_temperature;
         let is_sent = self.takes_temperature && spec.temperature.is_none() && !refuses;
@@ -72,7 +72,7 @@ impl Constraint {
         }
     }
 
-    /// The next weaker constraint, to try when a server rejects this one.
+    /// Returns the next weaker constraint, to try when a server rejects this one.
     pub fn weaker(self) -> Option<Self> {
         match self {
             Self::Schema => Some(Self::Json),

@@ -102,12 +102,12 @@ impl Call {
         format!("{OWN_ID}{number}")
     }
 
-    /// The vendor's id; `None` if the program generated it.
+    /// Returns the vendor's id; `None` if the program generated it.
     pub fn vendors_id(&self) -> Option<&str> {
         Some(&*self.id).filter(|id| !id.starts_with(OWN_ID))
     }
 
-    /// The input if it is an object, or else an empty object.
+    /// Returns the input if it is an object, or else an empty object.
     pub fn object(&self) -> Value {
         let input = Some(&self.input).filter(|input| input.is_object());
         input.cloned().unwrap_or_else(|| json!({}))
@@ -135,7 +135,7 @@ impl<'m> ToolNames<'m> {
         self.0.insert(&call.id, call);
     }
 
-    /// The call with this id.
+    /// Returns the call with this id.
     pub fn of(&self, id: &str) -> Option<&'m Call> {
         self.0.get(id).copied()
     }
@@ -254,19 +254,19 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// A digest by which messages that were sent are recognized.
+    /// Returns a digest by which messages that were already sent are recognized.
     pub fn digest(&self) -> u64 {
         let mut hasher = Xxh3::new();
         self.hash(&mut hasher);
         hasher.finish()
     }
 
-    /// The message's text, without its other parts.
+    /// Returns the message's text, without its other parts.
     pub fn words(&self) -> Words<'_> {
         Words(&self.parts)
     }
 
-    /// The message's images.
+    /// Returns the message's images.
     pub fn images(&self) -> impl Iterator<Item = &Image> {
         self.parts.iter().filter_map(|part| match part {
             Part::Image(image) => Some(image),
@@ -318,7 +318,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// The pieces of the message's text, and the text of its calls, results and thinking.
+    /// Returns the pieces of the message's text, and the text of its calls, results and thinking.
     pub fn pieces(&self) -> impl Iterator<Item = Cow<'_, str>> {
         self.parts.iter().flat_map(|part| match part {
             Part::Text(text) => text.pieces().map(Cow::Borrowed).collect::<Vec<_>>(),
@@ -351,7 +351,7 @@ fn changed<'a>(value: Value, change: &impl Fn(Cow<'a, str>) -> Cow<'a, str>) -> 
 pub struct Words<'m>(&'m [Part<'m>]);
 
 impl<'m> Words<'m> {
-    /// The text of the given parts.
+    /// Creates the text of the given parts.
     pub fn of(parts: &'m [Part<'m>]) -> Self {
         Self(parts)
     }

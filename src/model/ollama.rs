@@ -88,7 +88,7 @@ impl Wire for Ollama {
         endpoint.url("/api/chat")
     }
 
-    /// Answers are always streamed, since a whole one would only arrive later.
+    /// Returns `true`: answers are always streamed, since a whole one would only arrive later.
     fn streams_lines(&self) -> bool {
         true
     }
@@ -148,7 +148,7 @@ impl Wire for Ollama {
         .checked()
     }
 
-    /// Ollama's errors are plain sentences; newer versions pass on their runner's JSON as one.
+    /// Reads an error. Ollama's are plain sentences; newer versions pass on their runner's JSON as one.
     fn read_error(&self, error: &Value) -> VendorError {
         let Some(sentence) = text(error) else {
             return self.vendor_error(error);

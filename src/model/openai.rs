@@ -74,7 +74,7 @@ pub(super) struct ChatBody<'a> {
 #[derive(Serialize)]
 pub(super) struct ChatMessage<'a> {
     pub role: &'static str,
-    /// Null if a message from the model contains only calls.
+    /// The text; null if a message from the model contains only calls.
     pub content: Option<ChatContent<'a>>,
     #[serde(flatten)]
     pub rest: Value,
@@ -126,7 +126,7 @@ struct Choice<'a> {
     #[serde(borrow)]
     message: Option<ChoiceMessage<'a>>,
     finish_reason: Option<String>,
-    /// Sent only by Azure.
+    /// The findings of the content filter; sent only by Azure.
     #[serde(default)]
     content_filter_results: Value,
 }
@@ -329,8 +329,8 @@ fn body_messages<'a>(message: &'a Message<'_>, dialect: &Dialect) -> Vec<ChatMes
     results
 }
 
-/// The text of a message, after its images. Text with cache marks is sent as several texts: all but the last have their
-/// end marked, and the last one does if the message ends with a mark.
+/// Converts the images of a message, then its text. Text with cache marks is sent as several texts: all but the last
+/// have their end marked, and the last one does if the message ends with a mark.
 fn content<'a>(message: &'a Message<'_>, dialect: &Dialect) -> ChatContent<'a> {
     let images: Vec<ChatPart<'a>> = message
         .images()

@@ -1,7 +1,8 @@
 //! The pace that several processes keep together, so that they stay within a server's rate limits.
 //!
-//! Touches a file for each server and key, with the time before which no process calls. Guarantees that the key is not
-//! in the file, and that the latest time counts. If the file cannot be used, calls are made without a pace.
+//! Touches a file for each server and key, which holds the time before which no process makes calls. Guarantees that
+//! the key is not in the file, and that the latest time counts. If the file cannot be used, calls are made without a
+//! pace.
 
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
@@ -24,13 +25,13 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// The pace of calls to `server` with `key`, whose file is in a directory that the processes share.
+    /// Creates the pace of calls to `server` with `key`, whose file is in a directory that the processes share.
     pub fn new(directory: &Path, server: &str, key: &str) -> Self {
         let path = directory.join(&sha256::of(format!("{server}\n{key}"))[..16]);
         Self { path }
     }
 
-    /// The time before which no process calls, if set; it may have passed.
+    /// Returns the time before which no process makes calls, if set; it may have passed.
     pub fn until(&self) -> Option<DateTime<Utc>> {
         read(&self.path)
     }
@@ -53,7 +54,7 @@ impl Pace {
     }
 }
 
-/// The latest time before which no process calls, of all servers and keys.
+/// Returns the latest time before which no process makes calls, across all servers and keys.
 pub fn latest(directory: &Path) -> Option<DateTime<Utc>> {
     let files = fs::read_dir(directory).ok()?.flatten();
     files.filter_map(|file| read(&file.path())).max()

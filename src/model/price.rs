@@ -25,12 +25,12 @@ impl Usd {
     /// Zero dollars.
     pub const ZERO: Self = Self(0.0);
 
-    /// The amount, as a plain number.
+    /// Returns the amount, as a plain number.
     pub fn dollars(self) -> f64 {
         self.0
     }
 
-    /// Half of the amount.
+    /// Returns half of the amount.
     pub fn half(self) -> Self {
         Self(self.0 / 2.0)
     }
@@ -139,7 +139,7 @@ impl Price {
         }
     }
 
-    /// Half of the price.
+    /// Returns half of the price.
     pub fn half(self) -> Self {
         self.map(|rates| Rates {
             input: rates.input.half(),
@@ -149,7 +149,7 @@ impl Price {
         })
     }
 
-    /// The highest price of a call: its whole prompt is written to the vendor's cache, if that costs more.
+    /// Returns the highest price of a call: its whole prompt is written to the vendor's cache, if that costs more.
     pub fn at_most(self) -> Self {
         self.map(|rates| Rates {
             input: Usd(rates.input.0.max(rates.cache_write.0)),

@@ -69,7 +69,7 @@ pub enum Replacement<'a> {
     Removed,
 }
 
-/// The text of the regions, each after a line with its position.
+/// Formats the text of the regions, each after a line with its position.
 fn text_of(now: &str, regions: &[Range<usize>]) -> String {
     let lines: Vec<&str> = now.split_inclusive('\n').collect();
     let shown = regions.iter().map(|region| {
@@ -233,7 +233,7 @@ impl<'a> Prompt<'a> {
         }
     }
 
-    /// The messages to send.
+    /// Returns the messages to send.
     pub fn messages(self) -> Vec<Message<'a>> {
         let message = |text| Message::text(Role::System, text);
         let system = self.system.into_iter().map(message);
@@ -269,7 +269,7 @@ impl<'a> Prompt<'a> {
         self
     }
 
-    /// The prompt's length in bytes.
+    /// Returns the prompt's length in bytes.
     pub fn bytes(&self) -> u64 {
         let conversation: usize = self.pieces().map(|piece| piece.len()).sum();
         let system: usize = self.system.iter().map(|text| text.len()).sum();

@@ -173,7 +173,7 @@ impl VendorServer {
         }
     }
 
-    /// The server's base URL.
+    /// Returns the server's base URL.
     pub fn url(&self) -> String {
         self.client.endpoint.url("")
     }
@@ -204,7 +204,7 @@ impl VendorServer {
         read.map(drop)
     }
 
-    /// The Anthropic models available to the key, in the server's order.
+    /// Lists the Anthropic models available to the key, in the server's order.
     ///
     /// # Errors
     /// Fails if the list does not arrive in time; [`ModelError::refuses_key`] tells whether the key is to blame.
@@ -250,7 +250,7 @@ impl VendorServer {
         Ok((status, self.client.read_body(response, LIMIT)?))
     }
 
-    /// The models installed on an Ollama server, by name and tag.
+    /// Lists the models installed on an Ollama server, by name and tag.
     ///
     /// # Errors
     /// Fails if the list does not arrive in time, or is not Ollama's.
@@ -283,7 +283,8 @@ impl VendorServer {
         })
     }
 
-    /// The context length of a model on an Ollama server, in tokens; `None` if the server does not report it in time.
+    /// Returns the context length of a model on an Ollama server, in tokens; `None` if the server does not report it in
+    /// time.
     pub fn context_length(&self, model: &str) -> Option<u64> {
         self.client.silence.allow(None);
         let asked = json!({"model": model});

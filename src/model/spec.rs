@@ -88,7 +88,7 @@ impl ModelSpec {
         }
     }
 
-    /// The vendor's name for the model; `None` if the id is the user's own name for a deployment.
+    /// Returns the vendor's name for the model; `None` if the id is the user's own name for a deployment.
     pub fn vendors_name(&self) -> Option<&str> {
         self.provider.vendor().url.map(|_| &*self.id)
     }
@@ -143,7 +143,7 @@ pub enum ReasoningEffort {
 }
 
 impl ReasoningEffort {
-    /// The effort's name in requests and files.
+    /// Returns the effort's name in requests and files.
     pub fn word(self) -> String {
         format!("{self:?}").to_ascii_lowercase()
     }
@@ -185,7 +185,7 @@ pub struct Vendor {
     pub telemetry_name: &'static str,
     /// The usual key file in `agent-config`; `None` if the vendor needs no key.
     pub key_file: Option<&'static str>,
-    /// True if an entry that names no key file has this one; otherwise, it sends no key.
+    /// True if an entry without a `keyFile` uses this file; otherwise, such an entry sends no key.
     pub key_by_default: bool,
     /// The environment variables from which the vendor's own tools read a key, in order of precedence.
     pub key_variables: &'static [&'static str],
@@ -203,7 +203,7 @@ pub struct Vendor {
     pub takes_temperature: bool,
     /// True if other vendors' servers speak the same format, some without all of its fields.
     pub is_shared: bool,
-    /// True if the vendor's list of models, which names all that a key may use, completes the table.
+    /// True if the models in the vendor's list, which names all that a key may use, are added to the table.
     pub is_listed: bool,
     /// The prefixes that only this vendor's keys have.
     pub key_prefixes: &'static [&'static str],

@@ -71,7 +71,7 @@ impl Purpose {
         Self(Cow::Borrowed(name))
     }
 
-    /// The name, as used in records and file names.
+    /// Returns the name, as used in records and file names.
     pub fn name(&self) -> &str {
         &self.0
     }
@@ -123,12 +123,12 @@ impl StepId {
         }
     }
 
-    /// A commit's repair; `number` counts from 1.
+    /// Creates the identifier of a commit's repair; `number` counts from 1.
     pub const fn repair(number: u16) -> Self {
         Self::new(Purpose::REPAIR, number)
     }
 
-    /// The identifier of the same query, repeated because its reply was rejected.
+    /// Returns the identifier of the same query, repeated because its reply was rejected.
     pub fn again(self) -> Self {
         Self {
             reask: self.reask + 1,

@@ -99,7 +99,7 @@ fn check(spec: &ModelSpec) -> Result<(), String> {
 }
 
 impl ModelSpec {
-    /// The path of the file that its entry must be in to count, as shown in messages.
+    /// Returns the path of the file that its entry must be in to take effect, as shown in messages.
     pub fn table(&self) -> &str {
         self.file.as_deref().unwrap_or(ModelTable::FILE)
     }
@@ -112,7 +112,7 @@ impl ModelTable {
     /// The initial content of plan's own table, from `spec/plan-prompts.md`, 5.1.
     pub const PLAN_DEFAULTS: &str = include_str!("../../prompts/plan_models.json");
 
-    /// The table of only the built-in models.
+    /// Creates the table of only the built-in models.
     pub fn built_in() -> Self {
         let mut table = Self::default();
         for (place, json) in [(Place::BuiltIn, BUILT_IN), (Place::Home, CHAT_MODELS)] {
@@ -125,7 +125,7 @@ impl ModelTable {
         table
     }
 
-    /// The built-in models, changed and added to by `files` in increasing order of precedence, at the prices of
+    /// Reads the built-in models, changed and extended by `files` in increasing order of precedence, at the prices of
     /// `today`.
     ///
     /// # Errors
@@ -157,7 +157,7 @@ impl ModelTable {
         Ok(table)
     }
 
-    /// The built-in models, changed and added to by `json`, the content of the project's `models.json`.
+    /// Reads the built-in models, changed and extended by `json`, the content of the project's `models.json`.
     ///
     /// # Errors
     /// Fails if `json` contains a mistake.
@@ -215,24 +215,25 @@ impl ModelTable {
         insertion::with_entry(json, name, entry)
     }
 
-    /// All models, the specification's first.
+    /// Returns all models, the specification's first.
     pub fn models(&self) -> &[ModelSpec] {
         &self.models
     }
 
-    /// The model with this name.
+    /// Returns the model with this name.
     pub fn named(&self, name: &str) -> Option<&ModelSpec> {
         self.models.iter().find(|spec| spec.name == name)
     }
 
-    /// The name in this table of the successor to the model that the vendor calls `id`; `None` if it is not there.
+    /// Returns the name in this table of the successor to the model that the vendor calls `id`; `None` if it is not
+    /// there.
     pub fn successor(&self, id: &str) -> Option<&str> {
         let successor = catalogue::successor(id)?;
         let found = self.models.iter().find(|spec| spec.id == successor)?;
         Some(&found.name)
     }
 
-    /// The entry of the model that the vendor calls `id`, or of the model of which `id` is a version.
+    /// Returns the entry of the model that the vendor calls `id`, or of the model of which `id` is a version.
     pub fn entry_of(&self, provider: Provider, id: &str) -> Option<&ModelSpec> {
         let is_it = |spec: &&ModelSpec| {
             spec.provider == provider && !spec.has_own_price() && served::is_same(&spec.id, id)
@@ -240,7 +241,8 @@ impl ModelTable {
         self.models.iter().find(is_it)
     }
 
-    /// The price, as of `today`, of the model that the vendor calls `id`, or of the model of which `id` is a version.
+    /// Returns the price, as of `today`, of the model that the vendor calls `id`, or of the model of which `id` is a
+    /// version.
     pub fn price_of(&self, provider: Provider, id: &str, today: NaiveDate) -> Option<Price> {
         if let Some(spec) = self.entry_of(provider, id) {
             return spec.price;
@@ -249,7 +251,7 @@ impl ModelTable {
         serde_json::from_str::<ModelEntry>(json).ok()?.price(today)
     }
 
-    /// The model for `purpose`, unless the command line names one.
+    /// Returns the model for `purpose`, unless the command line names one.
     pub fn chosen(&self, purpose: &Purpose) -> &ModelSpec {
         let rule = |task| self.by_task.get(&task);
         let by_task = match TaskType::of_workflow(purpose) {
@@ -260,12 +262,12 @@ impl ModelTable {
         self.or_first(by_task.or(self.defaults.get(&Place::Project)))
     }
 
-    /// The model that the agent `chat` uses unless another is chosen.
+    /// Returns the model that the agent `chat` uses unless another is chosen.
     pub fn chats_default(&self) -> &ModelSpec {
         self.or_first(self.defaults.get(&Place::Home))
     }
 
-    /// The model with this name, or else the first one.
+    /// Returns the model with this name, or else the first one.
     fn or_first(&self, name: Option<&String>) -> &ModelSpec {
         name.and_then(|name| self.named(name))
             .unwrap_or(&self.models[0])
@@ -278,7 +280,7 @@ impl ModelTable {
         self
     }
 
-    /// The model selected for a task of the agent `plan`.
+    /// Returns the model selected for a task of the agent `plan`.
     ///
     /// # Errors
     /// Fails if the task has no rule, and plan's own table no default.
@@ -307,7 +309,8 @@ impl ModelTable {
         }
     }
 
-    /// The tasks that the model with this name is selected for. The plan agent's tasks count only if they have a rule.
+    /// Returns the tasks that the model with this name is selected for. The plan agent's tasks count only if they have
+    /// a rule.
     pub fn tasks(&self, name: &str) -> impl Iterator<Item = TaskType> {
         let all = TaskType::ALL.into_iter().map(|(_, task)| task);
         all.filter(move |task| match task.workflows_purpose() {
@@ -316,7 +319,7 @@ impl ModelTable {
         })
     }
 
-    /// The key files of all models, without duplicates.
+    /// Returns the key files of all models, without duplicates.
     pub fn key_files(&self) -> Vec<&str> {
         let files = self.models.iter().flat_map(|spec| &spec.key_file);
         let distinct: BTreeSet<_> = files.map(String::as_str).collect();
@@ -329,7 +332,7 @@ impl ModelTable {
         names.map(|(_, [name])| name).filter(|name| is_name(name))
     }
 
-    /// The names of all models, separated by commas, for messages.
+    /// Returns the names of all models, separated by commas, for messages.
     pub fn names(&self) -> String {
         let names: Vec<&str> = self.models.iter().map(|spec| spec.name.as_str()).collect();
         names.join(", ")

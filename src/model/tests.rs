@@ -6,7 +6,7 @@ use super::message::Message;
 use super::{Delivery, Form, Listener, ModelTable, Provider, Request, StepId};
 use crate::model::wire::Wire;
 
-/// The request that asks the built-in model `name` for a whole answer to `messages`.
+/// Writes the request that asks the built-in model `name` for a whole answer to `messages`.
 pub(super) fn written(wire: &dyn Wire, name: &str, messages: &[Message<'static>]) -> Value {
     let table = ModelTable::built_in();
     let spec = table.named(name).unwrap();

@@ -17,7 +17,7 @@ pub enum Tier {
 }
 
 impl Tier {
-    /// The tier's name.
+    /// Returns the tier's name.
     pub fn word(self) -> &'static str {
         match self {
             Self::Standard => "standard",
@@ -34,7 +34,7 @@ impl Tier {
         }
     }
 
-    /// The price in this tier, given the `price` in the standard one.
+    /// Returns the price in this tier, given the `price` in the standard one.
     pub fn price(self, price: Price) -> Price {
         match self {
             Self::Standard => price,

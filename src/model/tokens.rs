@@ -166,7 +166,7 @@ pub struct Size {
 }
 
 impl Size {
-    /// The tokens to assume where there is a limit: the estimate plus its margin of error.
+    /// Returns the number of tokens to assume where there is a limit: the estimate plus its margin of error.
     pub fn at_most(&self) -> u64 {
         #[expect(
             clippy::cast_precision_loss,

@@ -21,7 +21,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// The usage of a call without caching or thinking.
+    /// Creates the usage of a call without caching or thinking.
     pub fn plain(input_tokens: u64, output_tokens: u64) -> Self {
         Self {
             input_tokens,
@@ -30,7 +30,7 @@ impl Usage {
         }
     }
 
-    /// The combined usage of two calls.
+    /// Returns the combined usage of two calls.
     pub fn plus(self, other: Self) -> Self {
         Self {
             input_tokens: self.input_tokens.saturating_add(other.input_tokens),

@@ -19,7 +19,7 @@ impl Provider {
     /// The provider of models on the user's machine.
     pub const LOCAL: Self = Self::Ollama;
 
-    /// The providers whose vendors need a key.
+    /// Returns the providers whose vendors need a key.
     pub fn with_keys() -> impl Iterator<Item = Self> {
         let all = Self::ALL.into_iter();
         all.filter(|provider| provider.vendor().key_file.is_some())
@@ -42,7 +42,7 @@ impl Provider {
         self.wire().vendor()
     }
 
-    /// The provider with this name in configuration files.
+    /// Returns the provider with this name in configuration files.
     pub fn named(word: &str) -> Option<Self> {
         serde_json::from_value(word.into()).ok()
     }

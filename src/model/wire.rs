@@ -55,7 +55,7 @@ pub(super) type Asked<'r> = (&'r ModelSpec, &'r Request<'r>, Manner);
 
 /// A vendor's wire format. Pure.
 pub(super) trait Wire: Sync {
-    /// The vendor.
+    /// Returns the facts about the vendor.
     fn vendor(&self) -> &'static Vendor;
 
     /// Checks the values of an entry's fields.
@@ -66,15 +66,15 @@ pub(super) trait Wire: Sync {
         Ok(())
     }
 
-    /// The URL of a call to the server at `endpoint`.
+    /// Returns the URL of a call to the server at `endpoint`.
     fn url(&self, endpoint: &Endpoint, spec: &ModelSpec, delivery: Delivery) -> String;
 
-    /// Additional headers of a call.
+    /// Returns additional headers of a call.
     fn headers(&self, _spec: &ModelSpec) -> &'static [(&'static str, &'static str)] {
         &[]
     }
 
-    /// The response header that names the service tier; `None` if the answer's JSON does.
+    /// Returns the response header that names the service tier; `None` if the answer's JSON does.
     fn tier_header(&self) -> Option<&'static str> {
         None
     }
@@ -163,7 +163,7 @@ pub(super) fn elements(array: &Value) -> impl Iterator<Item = &Value> {
     array.as_array().into_iter().flatten()
 }
 
-/// The alternative with index 0, since vendors can be asked for several.
+/// Returns the alternative with index 0, since vendors can be asked for several.
 pub(super) fn first(answers: &Value) -> Option<&Value> {
     elements(answers).find(|answer| answer["index"].as_u64().unwrap_or(0) == 0)
 }

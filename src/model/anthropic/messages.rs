@@ -193,7 +193,7 @@ enum Side {
     Model,
 }
 
-/// Groups the parts that can be sent by side.
+/// Groups the sendable parts by side.
 fn sides<'a>(messages: &'a [Message<'_>]) -> Vec<(Side, Vec<&'a Part<'a>>)> {
     let mut sides: Vec<(Side, Vec<&Part<'_>>)> = Vec::new();
     for message in messages {
@@ -330,7 +330,7 @@ impl<'a> Writer<'a> {
         self.turns.push(Turn { role, content });
     }
 
-    /// The id that a call is sent with: unique, and made of characters that the API accepts.
+    /// Returns the id with which a call is sent: unique, and made of characters that the API accepts.
     fn id(&mut self, id: &str) -> String {
         let plain = plain_name(id);
         let mut sent = plain.clone();

@@ -203,7 +203,7 @@ fn delta(index: u64, kind: &str, name: &str, piece: &str) -> Value {
     json!({"type": "content_block_delta", "index": index, "delta": {"type": kind, name: piece}})
 }
 
-/// A stream with every kind of event, known or unknown.
+/// Returns a stream with every kind of event, known or unknown.
 fn stream(stop_reason: &str) -> String {
     let start = |index: u64, block: Value| json!({"type": "content_block_start", "index": index, "content_block": block});
     let stop = |index: u64| json!({"type": "content_block_stop", "index": index});

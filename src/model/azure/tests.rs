@@ -54,7 +54,7 @@ fn names_that_need_escaping_in_a_url_are_refused() {
     }
 }
 
-/// The JSON of a request to a deployment.
+/// Returns the JSON of a request to a deployment.
 fn written(spec: &ModelSpec, messages: Vec<Message<'static>>, form: Form) -> Value {
     let request = Request {
         step: StepId::INITIAL,

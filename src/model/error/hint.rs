@@ -94,7 +94,7 @@ impl ModelError {
         hint.to_owned()
     }
 
-    /// Returns whether the request was rejected for another reason than its key, its content or the quota.
+    /// Returns whether the request was rejected for a reason other than its key, its content or the quota.
     fn is_rejected(&self) -> bool {
         let names_reason = |vendor: &VendorError| vendor.quota_spent || vendor.is_flagged();
         self.is_bad_request() && !self.refuses_key() && !self.says(names_reason)

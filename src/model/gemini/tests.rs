@@ -80,7 +80,7 @@ fn a_reply_is_held_to_a_schema_or_to_json_or_to_nothing() {
     }
 }
 
-/// A request with a tool and these messages.
+/// Returns a request with a tool and these messages.
 fn with_tool(messages: &[Message<'_>], tool_choice: ToolChoice) -> Value {
     let request = Request {
         step: StepId::INITIAL,

@@ -63,7 +63,7 @@ fn serving(connections: Vec<Vec<String>>) -> (Route, Receiver<Seen>) {
     (route, asked)
 }
 
-/// A streamed answer with these events, in chunks.
+/// Returns a streamed answer with these events, in chunks.
 fn events(events: &[Value]) -> String {
     let events = events.iter();
     let chunks = events.map(|event| {

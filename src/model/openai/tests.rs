@@ -30,7 +30,7 @@ fn the_request_has_the_system_prompt_as_the_developer() {
     assert_eq!(body, expected);
 }
 
-/// The body of a commit workflow's request to the model with this id.
+/// Returns the body of a commit workflow's request to the model with this id.
 fn asked(id: &str, messages: &[Message<'static>]) -> String {
     let spec = ModelSpec::new(id, Provider::OpenAi);
     let request = Request {

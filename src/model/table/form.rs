@@ -144,7 +144,7 @@ impl ModelEntry {
         };
     }
 
-    /// The entry's price as of `today`.
+    /// Returns the entry's price as of `today`.
     pub fn price(self, today: NaiveDate) -> Option<Price> {
         self.price?.on(today)
     }

@@ -55,7 +55,7 @@ impl TaskType {
         all.find(|task| task.workflows_purpose().as_ref() == Some(purpose))
     }
 
-    /// The task's name in `byTaskType`.
+    /// Returns the task's name in `byTaskType`.
     pub fn word(self) -> &'static str {
         Self::ALL[self as usize].0
     }

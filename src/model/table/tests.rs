@@ -16,7 +16,7 @@ fn problem(json: &str) -> String {
 /// The path of the table in the home directory.
 const HOMES: &str = "/home/x/.agent/models.json";
 
-/// The table with this file in the home directory.
+/// Reads the table with this file in the home directory.
 fn homes(home: &str) -> Result<ModelTable, TableProblem> {
     let home = TableFile {
         place: Place::Home,
@@ -26,7 +26,7 @@ fn homes(home: &str) -> Result<ModelTable, TableProblem> {
     ModelTable::read([home], today())
 }
 
-/// The table of the agent `plan`.
+/// Reads the table of the agent `plan`.
 fn merged(own: &str, project: Option<&str>) -> Result<ModelTable, TableProblem> {
     let plan = TableFile {
         place: Place::Plan,
@@ -483,7 +483,7 @@ fn listed_models_are_added_once() {
     assert_eq!(next.price, None);
 }
 
-/// The models for planning, coding and summarizing.
+/// Returns the models for planning, coding and summarizing.
 fn asked(table: &ModelTable) -> [&str; 3] {
     [
         TaskType::Planning,

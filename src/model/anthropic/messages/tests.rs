@@ -246,7 +246,7 @@ fn invalid_input_is_wrapped_in_an_object() {
     }
 }
 
-/// The positions of the marks: the indices of turn and block.
+/// Returns the positions of the marks: the indices of turn and block.
 fn marked(turns: &Value) -> Vec<(usize, usize)> {
     let turns = turns.as_array().unwrap().iter().enumerate();
     let blocks = turns.flat_map(|(turn, said)| {
