@@ -40,8 +40,8 @@ impl ConfiguredPaths {
         paths
     }
 
-    /// Collects the paths below `root` that the configuration of its repository names, relative to `root`, and what they
-    /// lead to where they are links.
+    /// Collects the paths below `root` that the configuration of its repository names, relative to `root`, and their
+    /// targets if they are links.
     pub fn of_project(root: &Path, home: Option<&Path>) -> BTreeSet<PathBuf> {
         let git = repository::enclosing(root);
         let named = Self::of(root, iter::once(&*git), home);

@@ -81,7 +81,7 @@ pub fn changed(
 /// entries before the first commit. They are formatted like `git status --short`. Git starts no filters for this.
 ///
 /// # Errors
-/// Fails with a message if git cannot be run or cannot tell.
+/// Fails with a message if git cannot be run or fails.
 pub fn staged(root: &Path, git: Option<&Git>, commit: Option<&str>) -> Result<Vec<String>, String> {
     let options = "diff --cached --relative --name-status --no-renames --no-ext-diff -z";
     let words: Vec<&str> = options.split(' ').chain(commit).collect();
@@ -100,7 +100,7 @@ pub fn staged(root: &Path, git: Option<&Git>, commit: Option<&str>) -> Result<Ve
     Ok(fields.chunks(2).map(|pair| pair.join("  ")).collect())
 }
 
-/// Returns the status mark of a tracked file, or of another repository, or `None` if it is unchanged.
+/// Returns the status mark of a tracked file or a nested repository; `None` if it is unchanged.
 fn difference(
     root: &Path,
     path: &str,

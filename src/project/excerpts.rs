@@ -71,7 +71,8 @@ pub(crate) fn ranges(lines: impl IntoIterator<Item = usize>) -> Vec<Range<usize>
     ranges
 }
 
-/// The passages that contain any of the terms, best first. A term counts less the more passages contain it.
+/// Returns the passages that contain any of the terms, best first. The more passages contain a term, the less it
+/// counts.
 fn by_score(lines: &[&str], weights: &HashMap<String, f64>) -> Vec<Range<usize>> {
     let passages = passages(lines);
     let found: Vec<BTreeMap<String, u32>> = passages

@@ -37,7 +37,7 @@ pub struct Project {
     home: PathBuf,
     /// Directory for the journal of an edit, if it is neither of these.
     journal: Option<PathBuf>,
-    /// Paths that git tracks in the project, or why they are unknown; read only once.
+    /// Paths that git tracks in the project, or the reason why they are unknown; read only once.
     tracked: Arc<OnceLock<Result<TrackedPaths, String>>>,
 }
 
@@ -150,8 +150,7 @@ impl Project {
         })
     }
 
-    /// Checks that nothing but a directory is at the path of one of the program's directories, which no link may lead
-    /// to.
+    /// Checks that one of the program's directories, if it exists, is a real directory and not a link.
     ///
     /// # Errors
     /// Fails if it exists and is not a directory.
@@ -343,7 +342,7 @@ impl Project {
     /// Returns whether git ignores the key files, taking ignore files in `agent-config` itself into account.
     ///
     /// # Errors
-    /// Fails if a link leads to one that git does not ignore there, or git's rules cannot be read.
+    /// Fails if a link leads to a key that git does not ignore there, or git's rules cannot be read.
     fn hides<'k>(
         &self,
         key_files: impl IntoIterator<Item = &'k str>,

@@ -98,7 +98,7 @@ pub struct IgnoreRules {
     directories: RefCell<HashMap<Vec<u8>, Directory>>,
 }
 
-/// What the rules say of a directory.
+/// The rules' verdict on a directory, and the rules that apply in it.
 #[derive(Debug, Clone, Default)]
 struct Directory {
     is_ignored: bool,

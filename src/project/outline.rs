@@ -21,7 +21,7 @@ const LONGEST_LINE: usize = 1000;
 const LONGEST: usize = 100;
 /// Maximum number of characters of a signature that lists names.
 const LONGEST_LIST: usize = 400;
-/// Signatures that make up more than this fraction of a file are shortened.
+/// Signatures that make up more than one part in this many of a file are shortened.
 const LARGE_PART: usize = 14;
 /// Size of a file in bytes below which shortening saves nothing.
 const SMALL: usize = 500;
@@ -40,7 +40,7 @@ static FUNCTION: LazyLock<Regex> = LazyLock::new(|| regex(r"([\w:$?!~]+(?:<[^(]*
 pub struct Signature<'t> {
     /// The line's number, counted from 1.
     pub line: usize,
-    /// The line's text, trimmed and cut, with the parameters of the lines that follow.
+    /// The line's text, trimmed and cut, with the parameters on the lines that follow.
     pub text: Cow<'t, str>,
 }
 

@@ -176,7 +176,7 @@ impl Repository {
         config(&self.common.join("config"))
     }
 
-    /// The files that configure it, without those that they include.
+    /// Returns the files that configure it, without those that they include.
     pub(super) fn config_files(&self) -> [PathBuf; 3] {
         [
             self.common.join("config"),

@@ -41,7 +41,7 @@ fn undisturbed(mut git: duct::Expression, dir: &Path) -> duct::Expression {
         .unchecked()
 }
 
-/// The `paths` that git itself ignores.
+/// Returns the `paths` that git itself ignores.
 fn ignored_by_git(dir: &Path, paths: &BTreeSet<String>) -> BTreeSet<String> {
     let input: String = paths.iter().map(|path| format!("{path}\0")).collect();
     let output = undisturbed(
@@ -195,7 +195,7 @@ fn a_directory_is_examined_once_however_deep_it_is() {
     let dir = work_tree(&[(".gitignore", "*.o\n"), ("d/.gitignore", "!x.o\n/no\n")]);
     let rules = IgnoreRules::load(dir.path()).unwrap();
     let deep = "d/".repeat(1_500);
-    // Took hours when each directory above was examined for each one.
+    // This took hours when all parent directories were examined for every path.
     for end in (1..deep.len()).step_by(2) {
         assert!(!rules.is_ignored(&deep[..end], true).unwrap());
     }

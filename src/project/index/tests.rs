@@ -228,7 +228,7 @@ fn header(version: u32, entries: u32) -> Vec<u8> {
     .concat()
 }
 
-/// An entry of version 4 that keeps the whole path before it.
+/// Returns an entry of version 4 that keeps the whole path before it.
 fn addition(path: &[u8]) -> Vec<u8> {
     [&[0; 40 + 20 + 2][..], &[0], path, &[0]].concat()
 }

@@ -1,6 +1,6 @@
 //! Weights of the kinds of files: source, tests, documents, examples, changelogs. Judged by the path alone.
 
-/// Endings of program text.
+/// File extensions of program text.
 const SOURCES: &str = "rs py pyi pyx js mjs cjs jsx ts mts cts tsx go java kt kts scala groovy clj cljs c h cc cpp cxx hh hpp hxx \
     inl m mm cs fs vb rb rake php sh bash zsh fish ps1 swift lua pl pm ex exs erl hrl hs ml mli elm dart r jl nim zig d cr v \
     vue svelte css scss less sql proto graphql asm s cu sol tcl vim el lisp scm rkt f90";
@@ -8,7 +8,7 @@ const SOURCES: &str = "rs py pyi pyx js mjs cjs jsx ts mts cts tsx go java kt kt
 const TESTS: &str = "test tests testing testdata spec specs e2e __tests__ __mocks__ bench benches benchmark benchmarks fuzz";
 /// Names of directories with examples.
 const EXAMPLES: &str = "example examples demo demos sample samples fixture fixtures";
-/// Names of changelogs, without ending.
+/// Names of changelogs, without extension.
 const CHANGELOGS: &str = "changelog changelogs changelog.d changes history news releases release-notes release_notes whatsnew";
 
 /// Returns the weight of the file at `path`: 1 for program text, less for tests and everything else.
