@@ -322,8 +322,8 @@ impl Redactor {
         }
     }
 
-    /// Removes the keys from every string in a JSON value, names included. This is done before the strings are
-    /// escaped, so the result is valid JSON whatever a key looks like.
+    /// Removes the keys from every string in a JSON value, including the names of members. This is done before the
+    /// strings are escaped, so the result is valid JSON whatever a key looks like.
     pub fn json(&self, value: &Value) -> Value {
         match value {
             Value::String(text) => self.text(text).into_owned().into(),
