@@ -228,7 +228,7 @@ pub struct Conversation {
 /// the vendor's prompt cache remains valid.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Truncation {
-    /// Only the first request and `request` are sent of the messages before this index.
+    /// The index before which only the first request and `request` are sent.
     pub from: usize,
     /// The index of the request that was the latest at the time.
     pub request: usize,

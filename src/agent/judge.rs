@@ -30,7 +30,7 @@ pub struct JudgedCommand {
     pub reasons: BTreeSet<&'static str>,
     /// The programs that the reasons are about, with their arguments.
     pub cause: Vec<String>,
-    /// The programs that it runs; empty if the command is unclear.
+    /// The programs that the command runs; empty if it is unclear.
     pub programs: Vec<JudgedProgram>,
 }
 
@@ -47,7 +47,7 @@ impl JudgedCommand {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JudgedProgram {
     words: Vec<String>,
-    /// Set if it is read-only.
+    /// Set if the program is read-only.
     pub only_looks: bool,
 }
 
@@ -75,11 +75,11 @@ impl JudgedProgram {
 /// The state of a file that a command would run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScriptState {
-    /// Git tracks it.
+    /// Git tracks the file.
     Tracked,
-    /// Git does not track it, or it lies outside the project.
+    /// Git does not track the file, or it lies outside the project.
     Untracked,
-    /// This session has written it.
+    /// This session has written the file.
     Written,
 }
 
@@ -196,7 +196,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Asks about code, modules and scripts passed to an interpreter, unless they are known.
+    /// Finds a reason to ask about code, modules and scripts passed to an interpreter, unless they are known.
     fn guard_interpreter(&self, name: &str, arguments: &[ShellWord]) -> Option<&'static str> {
         let harmless = if has(list("shells"), name) {
             list("shell options")
@@ -223,7 +223,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Asks about a program that is, or runs, an unknown script.
+    /// Finds a reason to ask about a program that is, or runs, an unknown script.
     fn guard_script(
         &self,
         program: &ShellWord,

@@ -2,7 +2,7 @@
 //!
 //! A tool declares its parameters; how they are written in a reply is up to the protocol. One implementation therefore
 //! serves every protocol: Markdown sections, JSON objects, a vendor's native tool calls. Tools that are only known at
-//! run time declare their parameters by a JSON schema. No tool runs with arguments that do not fit its schema.
+//! run time declare their parameters with a JSON schema. No tool runs with arguments that do not fit its schema.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -241,7 +241,7 @@ impl ToolSpec {
         self
     }
 
-    /// Returns whether a call needs the user's approval, unless it was given for good. Reading the project needs
+    /// Returns whether a call needs the user's approval, unless approval was given for good. Reading the project needs
     /// approval; use of the agent's own notes does not.
     pub fn requires_approval(&self) -> bool {
         use Effect::{Asks, Delegates, Ends, Notes};

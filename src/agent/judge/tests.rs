@@ -28,7 +28,7 @@ fn judge(command: &str) -> super::JudgedCommand {
     })
 }
 
-/// Reasons for asking about a command whatever is allowed.
+/// Returns the reasons for asking about a command whatever is allowed.
 fn reasons(command: &str) -> Vec<&'static str> {
     judge(command).reasons.into_iter().collect()
 }

@@ -194,7 +194,7 @@ impl WholeAnswer {
 /// A server and everything needed to call it.
 pub(super) struct Peer<'a> {
     pub caller: Caller,
-    /// Makes the last calls after a signal, which does not interrupt them.
+    /// The caller for the last calls after a signal, which does not interrupt them.
     pub last: Caller,
     /// The URL without the query, for display.
     pub server: String,

@@ -1,5 +1,5 @@
-//! The stream of events that a server sends by itself, read by a thread: all answers in HTTP+SSE, and the server's own
-//! requests, such as pings, in streamable HTTP.
+//! The stream of events that a server sends on its own initiative, read by a thread: all answers in HTTP+SSE, and the
+//! server's own requests, such as pings, in streamable HTTP.
 //!
 //! Accesses the network. Guarantees that its threads end with it, that nothing is sent to another origin, and that the
 //! reading thread stores only the answer that is awaited.
@@ -31,7 +31,7 @@ const REOPEN: Duration = Duration::from_secs(1);
 /// The error when the stream ends.
 pub(super) const ENDED: &str = "the stream of answers has ended";
 
-/// An open stream, the thread that reads it, and threads that make requests meanwhile.
+/// An open stream, the thread that reads it, and threads that make requests at the same time.
 pub(super) struct Listener {
     /// The id of the awaited answer.
     pub awaited: Arc<AtomicU64>,

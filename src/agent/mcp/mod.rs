@@ -90,7 +90,7 @@ pub struct McpOptions<'a> {
 pub enum Repeat {
     /// The call may be repeated: it changes nothing.
     Always,
-    /// Only if the server has certainly not begun the call.
+    /// The call may be repeated only if the server has certainly not begun it.
     UnlessBegun,
 }
 
@@ -128,7 +128,7 @@ struct Connection<'a> {
 }
 
 impl<'a> McpClient<'a> {
-    /// Connects to a server: by streamable HTTP or, if the server does not support that, by the older HTTP+SSE.
+    /// Connects to a server: over streamable HTTP or, if the server does not support that, over the older HTTP+SSE.
     ///
     /// # Errors
     /// Fails if no server answers that this client supports.

@@ -18,7 +18,7 @@ use crate::sys::environment::RecordedClock;
 /// The remaining exchanges of a record.
 pub(super) struct Recorded<'a> {
     exchanges: VecDeque<RecordedExchange>,
-    /// Set to the end time of the latest exchange taken.
+    /// The clock, which is set to the end time of the latest exchange taken.
     clock: &'a RecordedClock<'a>,
 }
 

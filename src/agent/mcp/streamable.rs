@@ -254,7 +254,7 @@ impl Transport for Streamable<'_> {
             self.peer.call_last("DELETE", None, headers, None);
             return;
         }
-        // A server may refuse this; it then expires the session by itself.
+        // A server may refuse this, and let the session expire instead.
         let _ = self.peer.caller.call(&HttpCall {
             method: "DELETE",
             url: None,

@@ -51,7 +51,7 @@ pub trait SessionForm: DeserializeOwned {
 /// A session as shown in lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionSummary {
-    /// The id to resume it by.
+    /// The id by which the session is resumed.
     pub id: String,
     /// The time of the outline; for a damaged session, the modification time of its file or folder.
     pub time: DateTime<Utc>,

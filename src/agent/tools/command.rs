@@ -66,13 +66,13 @@ pub struct AllowedCommand {
 /// The way in which commands are run.
 #[derive(Clone, Copy)]
 pub enum Shell<'r> {
-    /// By a shell, without restrictions.
+    /// Commands are run by a shell, without restrictions.
     Full,
-    /// Without a shell: this function returns the command to run, or the reason why it is not permitted. Commands never
-    /// continue in the background.
+    /// Commands are run without a shell: this function returns the command to run, or the reason why it is not
+    /// permitted. Commands never continue in the background.
     Restricted(&'r dyn Fn(&str) -> Result<AllowedCommand, String>),
-    /// By a shell, except that commands recognized by this function are run as it says, without a shell. Commands never
-    /// continue in the background; they are terminated when they take too long.
+    /// Commands are run by a shell, except that those recognized by this function are run as it says, without a shell.
+    /// Commands never continue in the background; they are terminated when they take too long.
     Foreground(&'r dyn Fn(&str) -> Option<AllowedCommand>),
 }
 

@@ -389,7 +389,7 @@ fn text(lines: impl Into<prop::collection::SizeRange>) -> impl Strategy<Value = 
         .prop_map(|lines| lines.iter().map(|line| format!("{line}\n")).collect())
 }
 
-/// Lines that include whole responses, fences and words: the hardest to parse.
+/// Generates lines that include whole responses, fences and words: the hardest to parse.
 fn text_with_responses() -> impl Strategy<Value = String> {
     let tools = prop::sample::select(&ALL[..]).prop_map(|tool| tool.name.to_string());
     let inputs = prop::sample::select(

@@ -27,7 +27,7 @@ const BESIDE: &str = "a command is given as it is, or alone in one code block: n
 const RUN: &str = "the shell would run what is between these backticks: quote the word of the here-document, \
     as in <<'EOF', or write $(...) where it is meant to be run";
 
-/// Responses that a file or a command may contain.
+/// Returns responses that a file or a command may contain.
 fn examples() -> [String; 6] {
     [
         uses("COMMAND", "rm -rf x\n"),
