@@ -216,7 +216,7 @@ pub enum ModelError {
         /// The usage of the call.
         spent: Box<Spent>,
     },
-    /// The reply is a list of edits that, by its own words, has not come to its end.
+    /// The reply is a list of edits that is incomplete by its own account.
     #[error("the model's reply is incomplete: {why}")]
     Incomplete {
         /// The missing part.
@@ -295,7 +295,8 @@ impl ModelError {
         matches!(self, Self::Status { vendor, .. } | Self::ErrorInAnswer(vendor) if is_it(vendor))
     }
 
-    /// Returns the reason's name in the contract, with `/later` or `/never` where it differs from others of the reason.
+    /// Returns the reason's name in the contract, followed by `/later` or `/never` if, unlike for other errors with
+    /// this reason, a retry may succeed or cannot.
     fn reason(&self) -> &str {
         match self {
             Self::Status { .. } if self.refuses_key() => "key-rejected",

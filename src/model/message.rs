@@ -309,7 +309,7 @@ impl<'a> Message<'a> {
                     .map(|written| change(written.into()).into_owned()),
                 ..call
             }),
-            // Vendors reject thinking that was altered; the other two hold no text.
+            // Vendors reject altered thinking; images and cache marks contain no text.
             as_is @ (Part::Thought(_) | Part::Image(_) | Part::CacheMark) => as_is,
         });
         Self {

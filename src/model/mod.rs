@@ -1,16 +1,16 @@
 //! Every language model behind one trait, and the table of known models.
 //!
-//! `http` and `server` use the network, and `pace` files; everything else is pure. Guarantees that a [`Reply`] is whole:
-//! one that was blocked, refused, empty or cut short is a [`ModelError`].
+//! `http` and `server` use the network, and `pace` files; everything else is pure. Guarantees that a [`Reply`] is
+//! whole: one that was blocked, refused, empty or cut short is a [`ModelError`].
 //!
 //! # Adding a vendor
 //!
-//! A vendor is a file, with `gemini` as an example and `azure` as one that shares another's wire: its facts as a
+//! A vendor is a file, with `gemini` as an example and `azure` as one that shares another's wire format: its facts as a
 //! [`Vendor`], and its wire format as an implementation of `wire::Wire`. `RawReply::checked` turns an answer into a
-//! [`Reply`], and `wire::object` leaves out fields that are not set. Outside its file, it is named as a variant of
-//! [`Provider`] in `spec`, and in `vendors` in the list of all and with its wire. Fields of `models.json` that it alone
-//! has are assigned to it in `Provider::check`. A test fails if the list lacks it, and others until the help and
-//! `docs/models.md` name its key and its server.
+//! [`Reply`], and `wire::object` leaves out fields that are not set. Outside its file, the vendor is a variant of
+//! [`Provider`] in `spec`, an element of `Provider::ALL` in `vendors`, and an arm of the match there that selects a
+//! wire format. Fields of `models.json` that it alone has are assigned to it in `Provider::check`. One test fails if
+//! the list lacks the vendor, others until the help and `docs/models.md` name its key and its server.
 
 mod anthropic;
 mod azure;

@@ -357,7 +357,7 @@ fn content<'a>(message: &'a Message<'_>, dialect: &Dialect) -> ChatContent<'a> {
 }
 
 fn body_call(call: &Call) -> Value {
-    // Arguments that were not valid JSON are sent back as they came.
+    // Arguments that were not valid JSON are sent back unchanged.
     let arguments = match (&call.written, &call.input) {
         (Some(written), _) | (None, Value::String(written)) => written.clone(),
         (None, input) => input.to_string(),
@@ -417,7 +417,7 @@ pub(super) fn arguments(written: &Value) -> Value {
     match written {
         Value::Null => json!({}),
         Value::String(text) if text.trim().is_empty() => json!({}),
-        // A JSON string is not an object either, and is sent back as it came.
+        // A JSON string is not an object either, and is sent back unchanged.
         Value::String(text) => serde_json::from_str(text.trim_start_matches(BYTE_ORDER_MARK))
             .ok()
             .filter(|read: &Value| !read.is_string())

@@ -49,7 +49,7 @@ impl Pace {
             }
             Ok(())
         };
-        // Other processes may then exceed the limit; this one waits nevertheless.
+        // If this fails, other processes may exceed the limit; this one still waits.
         let _ = write();
     }
 }

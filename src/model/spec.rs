@@ -51,7 +51,7 @@ pub struct ModelSpec {
     pub prompt_order: PromptOrder,
     /// The format of its replies with edits.
     pub reply_format: ReplyFormat,
-    /// The flags that it gives to commits, by their names.
+    /// The entry's flags for commits, by their names.
     #[serde(flatten)]
     pub flags: Map<String, Value>,
     /// The model's price; `None` if unknown.
@@ -191,7 +191,7 @@ pub struct Vendor {
     pub key_variables: &'static [&'static str],
     /// The environment variable that names another server.
     pub url_variable: &'static str,
-    /// The base URL of the vendor's own server; `None` if users have servers of their own, where they name the models.
+    /// The base URL of the vendor's own server; `None` if users have their own servers, on which they name the models.
     pub url: Option<&'static str>,
     /// The maximum number of tokens in an answer where an entry sets none; `None`: the server decides.
     pub max_output_tokens: Option<u32>,

@@ -138,8 +138,8 @@ fn foreign(first: u8) -> usize {
     }
 }
 
-/// Estimates the tokens of a word that starts with `capitals` capitals, in hundredths. Words after a space are prose,
-/// and in a tokenizer's table unless they are long; names in code follow punctuation or other words.
+/// Estimates the tokens of a word that starts with `capitals` capitals, in hundredths. A word after a space is prose,
+/// and is in a tokenizer's table unless it is long; names in code follow punctuation or other words.
 fn word(word: &[u8], capitals: usize, behind_blank: bool) -> usize {
     let accents = word
         .iter()

@@ -37,7 +37,7 @@ impl Provider {
         }
     }
 
-    /// Facts about the provider's vendor.
+    /// Returns the facts about the provider's vendor.
     pub fn vendor(self) -> &'static Vendor {
         self.wire().vendor()
     }
