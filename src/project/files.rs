@@ -306,8 +306,8 @@ impl Project {
         }
     }
 
-    /// Returns whether the repository's own `info/exclude` has a line for the folder with the keys; it never comes with
-    /// a clone.
+    /// Returns whether the repository's own `info/exclude`, which a clone does not copy, has a line for the folder with
+    /// the keys.
     fn is_excluded(&self) -> bool {
         let Ok(Some(found)) = Repository::of(&self.root) else {
             return false;

@@ -37,7 +37,7 @@ fn log(root: &Path, path: Option<&OsStr>) -> Option<Vec<u8>> {
     let mut output = Vec::new();
     let stdout = child.stdout.take();
     let read = stdout.map(|stdout| stdout.take(LARGEST).read_to_end(&mut output));
-    // Its pipe is closed now, so it ends.
+    // The pipe to git is closed now, so git ends even if it has more output.
     let status = child.wait().ok()?;
     let size = read?.ok()? as u64;
     (status.success() || size == LARGEST).then_some(output)

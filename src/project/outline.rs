@@ -58,7 +58,7 @@ impl Scope {
     }
 }
 
-/// Returns the signatures of a file's public names in their order; none if its language is not known.
+/// Returns the signatures of a file's public names, in order; none if its language is not known.
 pub fn signatures<'t>(path: &str, text: &'t str) -> Vec<Signature<'t>> {
     let Some(language) = Language::of(path, text) else {
         return Vec::new();

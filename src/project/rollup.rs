@@ -47,7 +47,7 @@ pub enum RollupState {
     Gone,
 }
 
-/// Parses the files in `rollup` and compares them to those below `root`. Text before the first header is ignored.
+/// Parses the files in `rollup` and compares them with those below `root`. Text before the first header is ignored.
 pub fn sections<'t>(rollup: &'t str, root: &Path) -> Vec<RollupFile<'t>> {
     let mut sections = Vec::new();
     let mut next = next_header(rollup, 0);
