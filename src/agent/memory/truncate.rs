@@ -164,8 +164,10 @@ impl Truncate<'_> {
         }
     }
 
-    /// Truncates as little as necessary for the next prompt to have at most this many tokens; if that is impossible,
-    /// returns the smallest size it can have.
+    /// Truncates as little as necessary for the next prompt to have at most `most` tokens.
+    ///
+    /// # Errors
+    /// The smallest number of tokens that it can have, if that is more.
     fn truncate(
         &self,
         system: &[String],

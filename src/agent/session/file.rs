@@ -119,7 +119,7 @@ impl SessionForm for SessionFile {
         self.id = Uuid::try_parse(id).unwrap_or(self.id);
         let mut requests = take(&mut self.requests);
         match requests.first_mut() {
-            // Other programs may write only this field.
+            // Other programs may write only `originalPrompt`.
             Some(first) => first.clone_from(&self.original_prompt),
             None if self.original_prompt.is_empty() => {}
             None => requests.push(self.original_prompt.clone()),
