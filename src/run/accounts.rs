@@ -28,7 +28,7 @@ pub const FILE: &str = home::ACCOUNTS;
 const LOCK: &str = "auth.lock";
 /// Name of the account for a key stored without a name.
 pub const DEFAULT: &str = "default";
-/// Vendor of accounts that name none.
+/// Default vendor, for accounts that name none.
 pub const USUAL: Provider = Provider::Anthropic;
 /// Version of the file format.
 const VERSION: u64 = 1;
@@ -137,17 +137,18 @@ impl Accounts {
     /// Writes the file.
     ///
     /// # Errors
-    /// Fails if it cannot be written; the previous content is then still there.
+    /// Fails if it cannot be written; the previous content then remains.
     pub fn save(&self) -> Result<(), PathError> {
         home_file::save_json(&self.path, &self.json())
     }
 
-    /// The active account; `None` if there are no accounts.
+    /// Returns the active account; `None` if there are no accounts.
     pub fn active(&self) -> Option<&Account> {
         self.accounts.get(self.active)
     }
 
-    /// The account for a vendor's models: the active one if it belongs to that vendor, or else the vendor's only one.
+    /// Returns the account for a vendor's models: the active one if it belongs to that vendor, or else the vendor's
+    /// only one.
     ///
     /// # Errors
     /// The names of the vendor's accounts, if there are several and none is active.
@@ -163,17 +164,17 @@ impl Accounts {
         }
     }
 
-    /// The account of this name.
+    /// Returns the account of this name.
     pub fn named(&self, name: &str) -> Option<&Account> {
         self.accounts.iter().find(|account| account.name == name)
     }
 
-    /// The names of all accounts, in file order.
+    /// Returns the names of all accounts, in file order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.accounts.iter().map(|account| &*account.name)
     }
 
-    /// The keys stored in the file.
+    /// Returns the keys stored in the file.
     pub fn keys(&self) -> impl Iterator<Item = &ApiKey> {
         let keys = self.accounts.iter().map(|account| &account.credential);
         keys.filter_map(|credential| match credential {

@@ -36,7 +36,7 @@ pub struct Run<'c> {
     /// The disk space that is reserved for `result.json`.
     room: Option<File>,
     began: Duration,
-    /// Finds the hint for an error that ends the run.
+    /// The function that finds the hint for an error that ends the run.
     pub advice: Advice,
     /// Cost of the calls so far; approximate where the vendor does not report tokens.
     purse: Purse,
@@ -106,7 +106,7 @@ impl<'c> Run<'c> {
         }
     }
 
-    /// Cost of the calls so far.
+    /// Returns the cost of the calls so far.
     pub fn spent(&self) -> Usd {
         self.purse.spent()
     }

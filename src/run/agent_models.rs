@@ -43,7 +43,7 @@ pub fn agent_model<'a>(
     one_model(context, choice, recording.as_ref(), spec, key)
 }
 
-/// The one model that an agent asks, with this key, or its recorded replies.
+/// Returns the one model that an agent asks, with this key, or its recorded replies.
 ///
 /// # Errors
 /// Fails if something is missing.
@@ -147,7 +147,7 @@ pub fn recorded_model<'a>(
     Ok(Models::new(choice, true, first, Vec::new()))
 }
 
-/// A model at the user's own OpenAI-compatible server. The table may add details such as its price.
+/// Returns a model at the user's own OpenAI-compatible server. The table may add details such as its price.
 fn own_spec(name: &str, url: &str, table: &ModelTable) -> ModelSpec {
     let known = table
         .named(name)

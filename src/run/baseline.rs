@@ -1,8 +1,8 @@
 //! The baseline build: checks that the project passes before anything is sent.
 //!
-//! Runs `build.sh` as a run's builds are run, unless the tree has passed before. Writes the log to `logs`, from where
-//! it is moved into the run's folder, and the digests of passing trees to `agent-config`, where no sandboxed build can
-//! write.
+//! Runs `build.sh` in the same way as the builds of a run, unless the tree has passed before. Writes the log to `logs`,
+//! from where it is moved into the run's folder, and the digests of passing trees to `agent-config`, where no sandboxed
+//! build can write.
 
 use std::fs;
 
@@ -55,7 +55,7 @@ impl BuildOptions<'_> {
         })
     }
 
-    /// The trees that have passed with these build options.
+    /// Returns the trees that have passed with these build options.
     pub fn passed_trees<'c>(&self, context: &'c Context<'_>) -> PassedTrees<'c> {
         let Self { sandbox, hosts, .. } = self;
         let (passed, sockets) = (context.sandbox.passed, context.sandbox.allowed_sockets);
@@ -82,7 +82,7 @@ impl BuildOptions<'_> {
     }
 }
 
-/// The last lines of an output, each on an indented line.
+/// Returns the last lines of an output, each on an indented line.
 fn end_of(output: &str) -> String {
     let lines: Vec<&str> = output.lines().collect();
     let last = lines.iter().skip(lines.len().saturating_sub(LAST_LINES));

@@ -61,7 +61,7 @@ pub struct Built {
     pub warnings: Vec<String>,
 }
 
-/// Runs and reports the builds of a run, and detects their changes to the gate.
+/// The builds of a run: runs and reports them, and detects their changes to the gate.
 pub struct Builds<'c> {
     context: &'c Context<'c>,
     options: BuildOptions<'c>,
@@ -332,7 +332,7 @@ pub fn fork(context: &Context<'_>) -> Result<Scratch, Error> {
     own.unwrap_or_else(|| scratch(context))
 }
 
-/// The first line of a build's log: how the build ended.
+/// Returns the first line of a build's log: how the build ended.
 pub fn describe(status: BuildStatus) -> String {
     match status {
         BuildStatus::Exited(code) => CommandStatus::Exited(code).to_string(),
@@ -415,8 +415,8 @@ fn report_uncontained(reporter: &dyn Reporter, problem: &SandboxProblem) -> Stri
     warning
 }
 
-/// The environment of builds and commands: without the variables that commonly hold keys or that hold one of this
-/// project's keys; and, in a sandbox, without those that hold other secrets unless they are explicitly passed.
+/// Returns the environment of builds and commands: without the variables that commonly hold keys or that hold one of
+/// this project's keys; and, in a sandbox, without those that hold other secrets unless they are explicitly passed.
 pub fn command_env(context: &Context<'_>, mode: SandboxMode) -> ChildEnv {
     let mut names = key_holders(context);
     if mode != SandboxMode::Off {
@@ -427,8 +427,8 @@ pub fn command_env(context: &Context<'_>, mode: SandboxMode) -> ChildEnv {
     ChildEnv::new(context.environment, names)
 }
 
-/// The environment of a local MCP server: as in a sandbox, except that passed variables may hold a key, such as the
-/// token for `git push`.
+/// Returns the environment of a local MCP server: as in a sandbox, except that passed variables may hold a key, such as
+/// the token for `git push`.
 pub fn server_env(context: &Context<'_>) -> ChildEnv {
     let secrets = context.environment.secret_names().map(OsString::from);
     let mut names: Vec<_> = secrets.chain(key_holders(context)).collect();
@@ -437,7 +437,7 @@ pub fn server_env(context: &Context<'_>) -> ChildEnv {
     ChildEnv::new(context.environment, names)
 }
 
-/// The variables that hold a known key.
+/// Returns the variables that hold a known key.
 fn key_holders(context: &Context<'_>) -> Vec<OsString> {
     let is_key = |(_, kind)| kind == SecretKind::Key;
     let holds_key = |value: &str| context.redactor.find(value).any(is_key);
@@ -461,7 +461,7 @@ fn try_out(
     Ok(sandbox)
 }
 
-/// The directory with the results of other tasks, if the project is a clone made for one of many.
+/// Returns the directory with the results of other tasks, if the project is a clone made for one of many.
 fn campaign(context: &Context<'_>) -> Option<PathBuf> {
     let folder = context.task_folder()?.canonicalize().ok()?;
     let campaign = folder.parent().filter(|it| it.parent().is_some())?;
@@ -469,8 +469,8 @@ fn campaign(context: &Context<'_>) -> Option<PathBuf> {
     is_task.then(|| campaign.to_path_buf())
 }
 
-/// The sandbox of this mode: for builds, or, with one more key file, for an agent's commands; `None` if the mode is
-/// off.
+/// Returns the sandbox of this mode: for builds, or, with one more key file, for an agent's commands; `None` if the
+/// mode is off.
 fn find(
     context: &Context<'_>,
     mode: SandboxMode,

@@ -5,8 +5,8 @@ use crate::record::gate::GateChange;
 use crate::sys::numbers::counted;
 
 /// Returns the index of the attempt to take, and the reason. Among those that have passed, attempts that change
-/// something come first, then those that leave the gate unchanged, then the smallest changes. The first one that the
-/// run's end `accepts` is taken or, failing that, the first.
+/// something come first, then those that leave the gate unchanged, then those with the smallest changes. Takes the
+/// first in this order that `accepts` approves, or the very first if it approves none.
 pub fn choose(
     attempts: &[AttemptRecord],
     accepts: impl FnMut(usize) -> bool,

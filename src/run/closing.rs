@@ -132,13 +132,14 @@ pub fn with_diff(project: &Project, outcome: Result<Outcome, Failure>) -> Result
     }
 }
 
-/// The run's own changes that can be compared line by line, and those that are too large for that.
+/// Returns the run's own changes that can be compared line by line, and those that are too large for that.
 pub(crate) fn own_changes(tree: &RunTree<'_>) -> (Vec<FileChange>, Vec<FileStat>) {
     let files = tree.changed().map(|path| (path, None));
     changes(tree, files, |path| tree.saved(path))
 }
 
-/// The changes since the states before that can be compared line by line, and those that are too large for that.
+/// Returns the changes since the states before that can be compared line by line, and those that are too large for
+/// that.
 fn changes<'f>(
     tree: &RunTree<'_>,
     files: impl Iterator<Item = (&'f str, Option<&'f str>)>,

@@ -41,7 +41,7 @@ pub struct Rolled {
 }
 
 impl Rolled {
-    /// The file at `path` with this text.
+    /// Creates the entry for the file at `path` with this text.
     pub fn of(path: String, content: String) -> Self {
         // The header is sent, too.
         let tokens = tokens::count(&header(&path)) + tokens::count(&content);
@@ -52,7 +52,8 @@ impl Rolled {
         }
     }
 
-    /// The header, the text, and a newline if the text does not end in one, so that the next header begins a line.
+    /// Returns the header, the text, and a newline if the text lacks a final one, so that the next header begins a
+    /// line.
     pub(super) fn parts(&self) -> [Cow<'_, str>; 3] {
         [
             header(&self.path).into(),
@@ -191,7 +192,7 @@ impl CodeBase {
     }
 }
 
-/// The tracked files that are named or lie below a named directory.
+/// Returns the tracked files that are named or lie below a named directory.
 fn chosen(tracked: Vec<String>, named: &[PathBuf]) -> Result<Vec<String>, Error> {
     if named.is_empty() {
         return Ok(tracked);
@@ -256,7 +257,7 @@ pub(super) fn unwanted(path: &str, all: bool) -> Option<&'static str> {
     (!all && LOCK_FILES.split(' ').any(|lock| lock == name)).then_some("lock file")
 }
 
-/// The text of a file, or the reason it is left out.
+/// Returns the text of a file, or the reason it is left out.
 fn content(entry: PathEntry, path: &Path) -> io::Result<Result<String, &'static str>> {
     let file = match entry {
         PathEntry::File(file) => file,

@@ -35,7 +35,7 @@ pub const ROUNDS: u16 = 3;
 const OUTLINE: u64 = 8;
 /// The share of the limit, as a divisor, above which a file is shown in excerpts.
 const SHARE: u64 = 4;
-/// Minimum number of tokens for which another file is worth showing.
+/// Minimum number of remaining tokens for which another file is added.
 const LEAST: u64 = 100;
 /// Number of lines of context around each location in the build output.
 const AROUND: usize = 15;
@@ -90,7 +90,7 @@ pub struct ShownFile {
 pub struct CodeContext {
     /// The code base without excluded files, ordered by path, as last read.
     pub files: Vec<Rolled>,
-    /// All files, best first; those that the user named have no explaining words.
+    /// All files, best first; those that the user named have no words that explain their rank.
     pub ranked: Vec<Ranked>,
     /// The files shown at first, best first.
     pub shown: Vec<ShownFile>,
@@ -206,7 +206,7 @@ impl CodeContext {
         Ok(code)
     }
 
-    /// The text sent in place of the rolled-up code base.
+    /// Returns the text sent in place of the rolled-up code base.
     pub fn text(&self) -> String {
         let mut text = format!("Outline of all files:\n{}", self.outline);
         for shown in &self.shown {
@@ -286,7 +286,7 @@ impl CodeContext {
         Ok(paths)
     }
 
-    /// The files sent at the model's request, as text for the prompt.
+    /// Returns the files sent at the model's request, as text for the prompt.
     pub fn needed(&self) -> String {
         let files = self.needed.iter().filter_map(|path| self.at(path));
         files.flat_map(|at| self.files[at].parts()).collect()
@@ -390,7 +390,7 @@ impl CodeContext {
         (is_own || !is_same).then_some(file)
     }
 
-    /// The files that have changed, with their current texts.
+    /// Returns the files that have changed, with their current texts.
     pub fn changed(&self) -> impl Iterator<Item = (&str, &str)> {
         let files = self.before.keys().filter_map(|path| self.at(path));
         files.map(|at| (&*self.files[at].path, &*self.files[at].content))
@@ -412,14 +412,14 @@ impl CodeContext {
         }
     }
 
-    /// The index of a file.
+    /// Returns the index of a file.
     fn at(&self, path: &str) -> Option<usize> {
         self.files
             .binary_search_by(|file| (*file.path).cmp(path))
             .ok()
     }
 
-    /// The number of requests granted so far.
+    /// Returns the number of requests granted so far.
     pub fn rounds(&self) -> u16 {
         self.rounds
     }
@@ -485,7 +485,7 @@ impl CodeContext {
 }
 
 impl Sight {
-    /// The code that the run in `folder` showed first, if it had a limit.
+    /// Reads the record of the code that the run in `folder` showed first; `None` if it had no limit.
     pub fn of_run(folder: &Path) -> Option<Self> {
         let json = files::read(&folder.join(SHOWN), Links::Refused, MIB).ok()?;
         serde_json::from_slice(&json).ok()
@@ -509,7 +509,7 @@ impl Sight {
     }
 }
 
-/// A file's excerpts, below a header that says which lines they are.
+/// Returns a file's excerpts, below a header that says which lines they are.
 fn part(file: &Rolled, lines: &Lines) -> String {
     let shown = lines
         .iter()

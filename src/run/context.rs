@@ -36,15 +36,15 @@ pub struct Context<'a, R: ?Sized = dyn Reporter + 'a> {
     pub env_file: &'a EnvFile,
     /// The source of the time of day and of elapsed time.
     pub clock: &'a dyn Clock,
-    /// Interrupts a run when a signal arrives.
+    /// The interrupt that ends a run when a signal arrives.
     pub interrupt: &'a Interrupt,
-    /// Redacts keys and other secrets.
+    /// The redactor of keys and other secrets.
     pub redactor: &'a Redactor,
-    /// Receives the events of the run.
+    /// The receiver of the run's events.
     pub reporter: &'a R,
     /// The parts of every sandbox that do not depend on its mode.
     pub sandbox: SandboxSetup<'a>,
-    /// The scratch tree that the whole command works in, if it does; the project is in it then.
+    /// The scratch tree that the whole command works in, if any; `project` then refers to that tree.
     pub scratch: Option<&'a ScratchRun>,
     /// The files and values that the project protects.
     pub protection: &'a Protection,
@@ -105,7 +105,7 @@ impl<'a, R: ?Sized> Context<'a, R> {
 }
 
 impl Context<'_> {
-    /// The key files of all models; if their table cannot be used, the default ones of all vendors.
+    /// Returns the key files of all models; if their table cannot be used, the default ones of all vendors.
     pub fn key_files(&self) -> Vec<&str> {
         let vendors = Provider::ALL.map(|provider| provider.vendor().key_file);
         self.models.as_ref().ok().map_or_else(
@@ -124,27 +124,27 @@ impl Context<'_> {
         self.reporter.event(&Event::Notice(text.into()));
     }
 
-    /// Today's date in the user's time zone.
+    /// Returns today's date in the user's time zone.
     pub fn today(&self) -> NaiveDate {
         self.clock.now().date_naive()
     }
 
-    /// The user's home directory.
+    /// Returns the user's home directory.
     pub fn home(&self) -> Option<&Path> {
         self.environment.os("HOME").map(Path::new)
     }
 
-    /// The paths below the project's root that the configuration of its repository names, relative to the root.
+    /// Returns the paths below the project's root that the configuration of its repository names, relative to the root.
     pub fn configured_paths(&self) -> BTreeSet<PathBuf> {
         ConfiguredPaths::of_project(self.project.root(), self.home())
     }
 
-    /// The folder of the task that the process is a part of.
+    /// Returns the folder of the task that the process is a part of.
     pub fn task_folder(&self) -> Option<&Path> {
         self.environment.os(TASK_FOLDER).map(Path::new)
     }
 
-    /// The directory of the pace that this process shares with other tasks.
+    /// Returns the directory of the files that keep this process and other tasks within the servers' rate limits.
     pub fn pace(&self) -> Option<PathBuf> {
         Some(self.task_folder()?.parent()?.join(PACE))
     }
@@ -226,7 +226,7 @@ pub struct InputOptions {
     pub by_parts: bool,
     /// The degree to which the code base must match the disk.
     pub freshness: Freshness,
-    /// The limit on what is sent of the code base.
+    /// The limit on the part of the code base that is sent.
     pub limit: CodeLimit,
 }
 

@@ -8,7 +8,7 @@ use crate::model::usage::Usage;
 use crate::model::{Listener, human_duration, tokens};
 use crate::record::event::{Event, Reporter};
 
-/// Passes on the events of a call to the reporter, and counts the tokens received.
+/// A listener that passes the events of a call on to the reporter, and counts the tokens received.
 pub(super) struct CountingListener<'c> {
     pub reporter: &'c dyn Reporter,
     /// The price of the call, if it is known.

@@ -62,7 +62,7 @@ impl EnvFile {
         }
     }
 
-    /// The environment, with the file's variables as defaults.
+    /// Returns the environment, with the file's variables as defaults.
     pub fn below<'e>(&self, environment: &'e Environment) -> Cow<'e, Environment> {
         match self.directory {
             Some(_) => Cow::Owned(environment.with_defaults(&self.variables)),
@@ -70,7 +70,7 @@ impl EnvFile {
         }
     }
 
-    /// All variables the file sets, whether or not they take effect: each may hold a secret.
+    /// Returns all variables the file sets, whether or not they take effect: each may hold a secret.
     pub fn variables(&self) -> &Environment {
         &self.variables
     }

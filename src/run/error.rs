@@ -70,7 +70,7 @@ pub enum RunError {
         )
     )]
     BaselineChangesGate(String),
-    /// The run to resume asked for something else.
+    /// The run to resume belongs to another workflow.
     #[error("`{0}` is not a run that asked for {1}")]
     #[diagnostic(code("/usage"), help("`code-commit log` lists the runs"))]
     OtherWorkflow(String, &'static str),
@@ -92,7 +92,7 @@ pub enum RunError {
         help("`--replay {0}` makes it again, without cost; or start a new run")
     )]
     SeveralAttempts(String),
-    /// The query sent by the run to resume is not recorded.
+    /// The query that the run to resume sent is not recorded.
     #[error("`{0}` does not hold the query that it sent")]
     #[diagnostic(help("start a new run"))]
     NoQuery(String),
@@ -161,7 +161,7 @@ pub enum RunError {
         help("see `{log}`; ask for tests that fail without the change")
     )]
     NotProven { log: String },
-    /// Files of a run in a scratch tree were changed in the project meanwhile.
+    /// Files that a run changed in a scratch tree were changed in the project meanwhile.
     #[error("nothing was applied: changed while the run went on: {}", quoted(.changed))]
     #[diagnostic(
         code("/changed-meanwhile/never"),
@@ -216,7 +216,7 @@ pub struct DoesNotFit {
     pub window: u64,
 }
 
-/// The rest of the hint on how to add the model.
+/// Returns the rest of the hint on how to add the model.
 fn ways_to(name: &str) -> String {
     match catalogue::known(name) {
         Some(known) if known.entry.is_some() => format!(" --add {name}` adds it"),

@@ -36,7 +36,8 @@ pub struct Gate {
     values: ProtectedValues,
     /// The files that git's configuration names.
     configured: BTreeSet<PathBuf>,
-    /// These files, and git's own settings and hooks, before the latest build; replies may change the former.
+    /// The states of these files, and of git's own settings and hooks, before the latest build; replies may change the
+    /// former.
     named: GateFiles,
     search: ProjectSearch,
     /// The repositories in the project and around it, by their paths.
@@ -87,7 +88,7 @@ impl Gate {
         })
     }
 
-    /// The repositories in the project and around it, before the run.
+    /// Returns the repositories in the project and around it, before the run.
     pub fn repositories(&self) -> impl Iterator<Item = &Path> {
         self.repositories.keys().map(PathBuf::as_path)
     }
@@ -101,8 +102,8 @@ impl Gate {
         Ok(())
     }
 
-    /// The files that git takes settings and programs from: its own, those that its configuration names, and the
-    /// entries of such directories. For links, their targets as well.
+    /// Returns the files from which git takes settings and programs: its own, those that its configuration names, and
+    /// the entries of such directories; for links, their targets as well.
     fn named_files(&self) -> BTreeSet<GatePath> {
         let used = self
             .repositories

@@ -87,7 +87,7 @@ pub enum NoKey {
         /// The names of its accounts.
         accounts: Vec<String>,
     },
-    /// The account's key is printed by a command, which only the command of the shared home runs.
+    /// The account's key is printed by a command, which only the agent that owns the shared home runs.
     #[error(
         "the key of the account `{0}` is printed by a command, which `code-commit {by}` alone runs",
         by = home::SHARED.command
@@ -127,7 +127,8 @@ impl NoKey {
         }
     }
 
-    /// The error for a caller that needs the key: the project is not ready, unless a signal interrupted it.
+    /// Returns the error for a caller that needs the key: the project is not ready, unless a signal interrupted the
+    /// search.
     pub fn ending(self) -> Error {
         match self {
             Self::Interrupted(interrupted) => interrupted.into(),
@@ -136,7 +137,7 @@ impl NoKey {
     }
 }
 
-/// The ways to provide a key that an account may hold.
+/// Returns the ways to provide a key that an account may hold.
 fn ways(variable: &str) -> String {
     format!(
         "sign in with `/login`, or outside of a chat with `code-commit {} login`, or set `{variable}`",
@@ -144,7 +145,7 @@ fn ways(variable: &str) -> String {
     )
 }
 
-/// The variable that usually holds a vendor's key.
+/// Returns the variable that usually holds a vendor's key.
 fn usual_variable(provider: Provider) -> &'static str {
     let variables = provider.vendor().key_variables;
     variables.first().copied().unwrap_or_default()
@@ -198,7 +199,7 @@ pub fn takes_accounts(spec: &ModelSpec) -> bool {
     spec.key_file.is_some() && (spec.base_url.is_none() || spec.base_url_from == Place::Home)
 }
 
-/// The user's account for the model, if any.
+/// Returns the user's account for the model, if any.
 fn account(context: &Context<'_>, spec: &ModelSpec) -> Result<Option<Account>, NoKey> {
     let home = home::SHARED.directory(context.environment, System::current());
     let Some(home) = home.ok().filter(|_| takes_accounts(spec)) else {
@@ -214,7 +215,7 @@ fn account(context: &Context<'_>, spec: &ModelSpec) -> Result<Option<Account>, N
     Ok(account.cloned())
 }
 
-/// The key of an account; runs the account's command if it has one.
+/// Returns the key of an account; runs the account's command if it has one.
 ///
 /// # Errors
 /// Fails if the command prints no key, or a signal interrupts it.
@@ -248,8 +249,8 @@ pub fn key_variables() -> impl Iterator<Item = &'static str> {
     vendors.copied().chain(agents)
 }
 
-/// The variables that may hold the key: the vendor's. Empty if the entry names a server other than the vendor's usual
-/// one, which needs a key of its own.
+/// Returns the variables that may hold the key: the vendor's. Empty if the entry names a server other than the vendor's
+/// usual one, which needs a key of its own.
 pub fn variables(spec: &ModelSpec) -> &'static [&'static str] {
     if spec.base_url.is_some() && spec.provider.vendor().url.is_some() {
         return &[];

@@ -36,7 +36,7 @@ pub struct Outcome {
     pub record: Option<Box<RunRecord>>,
 }
 
-/// The end of a run with a record.
+/// Converts the result and the record of a run to an outcome or a failure.
 pub fn ended(result: Result<String, Error>, record: RunRecord) -> Result<Outcome, Failure> {
     let (log, tree) = (record.log.clone(), record.tree);
     let record = Some(Box::new(record));
@@ -56,7 +56,7 @@ pub fn ended(result: Result<String, Error>, record: RunRecord) -> Result<Outcome
 }
 
 impl Outcome {
-    /// An outcome that consists of one sentence.
+    /// Creates an outcome that consists of one sentence.
     pub fn new(summary: impl Into<String>) -> Self {
         Self {
             summary: summary.into(),
@@ -64,7 +64,7 @@ impl Outcome {
         }
     }
 
-    /// An outcome that is a document for programs as text, which may be large.
+    /// Creates an outcome that is a document for programs as text, which may be large.
     pub fn document(text: String) -> Self {
         Self {
             text: Some(text + "\n"),
@@ -73,7 +73,7 @@ impl Outcome {
         }
     }
 
-    /// An outcome that is one of the program's own documents, printed verbatim.
+    /// Creates an outcome that is one of the program's own documents, printed verbatim.
     pub fn verbatim(text: Vec<u8>) -> Self {
         Self {
             text: Some(String::from_utf8(text).unwrap_or_default()),
@@ -81,7 +81,7 @@ impl Outcome {
         }
     }
 
-    /// An outcome that consists of the requested output, as text and as data.
+    /// Creates an outcome that consists of the requested output, as text and as data.
     pub fn shown(text: impl Into<String>, data: Value) -> Self {
         Self {
             text: Some(text.into()),
@@ -90,13 +90,13 @@ impl Outcome {
         }
     }
 
-    /// The same outcome with this summary.
+    /// Returns the same outcome with this summary.
     pub fn with_summary(mut self, summary: impl Into<String>) -> Self {
         self.summary = summary.into();
         self
     }
 
-    /// The same outcome as data, too.
+    /// Returns the same outcome as data, too.
     pub fn with_data(mut self, data: Value) -> Self {
         self.data = Some(data);
         self
@@ -108,7 +108,7 @@ impl Outcome {
 pub(crate) struct Failure {
     /// The reason it failed.
     pub error: Error,
-    /// Finds the hint for the error.
+    /// The function that finds the hint for the error.
     pub advice: Advice,
     /// The state of the project's files.
     pub tree: TreeState,
@@ -151,7 +151,7 @@ impl Failure {
     }
 }
 
-/// Finds the hint for an error; a command may supply hints of its own.
+/// A function that finds the hint for an error; a command may supply hints of its own.
 pub(crate) type Advice = fn(&Error) -> Option<String>;
 
 impl<E: Into<Error>> From<E> for Failure {

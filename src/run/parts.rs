@@ -96,14 +96,14 @@ impl Parts {
         (parts.parts.len() < usize::from(u16::MAX)).then_some(parts)
     }
 
-    /// The steps of the parts, in order.
+    /// Returns the steps of the parts, in order.
     pub fn steps(&self) -> impl Iterator<Item = StepId> {
         (1..)
             .take(self.parts.len())
             .map(|number| StepId::new(Purpose::PART, number))
     }
 
-    /// The query about a part.
+    /// Returns the query about a part.
     pub fn part(&self, step: &StepId) -> Prompt<'_> {
         let range = &self.parts[usize::from(step.number) - 1];
         let files = self.files[range.clone()].iter();
@@ -113,7 +113,7 @@ impl Parts {
         self.prompt(CONSISTENCY_PART, note, self.outline(range), codebase)
     }
 
-    /// The query that joins the findings of all parts.
+    /// Returns the query that joins the findings of all parts.
     pub fn join(&self, findings: &[String]) -> Prompt<'_> {
         let findings = self.steps().zip(findings).map(|(step, text)| {
             let (part, shown) = (self.described(&step), cut(text, self.share()));
@@ -162,12 +162,12 @@ impl Parts {
         PartsEstimate { calls, cost }
     }
 
-    /// The number of tokens of a part's findings that the last query has room for.
+    /// Returns the number of tokens that the last query can hold of each part's findings.
     fn share(&self) -> u64 {
         self.room / (self.parts.len() as u64).max(1)
     }
 
-    /// The outline of the files outside this range.
+    /// Returns the outline of the files outside this range.
     fn outline(&self, without: &Range<usize>) -> String {
         let (before, behind) = (&self.files[..without.start], &self.files[without.end..]);
         let rest: Vec<_> = before

@@ -35,7 +35,7 @@ pub struct PassedTrees<'p> {
 }
 
 impl<'p> PassedTrees<'p> {
-    /// The trees of the project that have passed this kind of build.
+    /// Creates the list of the project's trees that have passed this kind of build.
     pub fn new(project: &'p Project, how: String) -> Self {
         Self { project, how }
     }
@@ -74,7 +74,7 @@ impl<'p> PassedTrees<'p> {
         write().map_err(PathError::of("write", &path))
     }
 
-    /// The current digest of the tree; `None` if it cannot be read or has too many files.
+    /// Returns the current digest of the tree; `None` if it cannot be read or has too many files.
     pub fn digest(&self) -> Option<Digest> {
         let root = self.project.root();
         let mut manifest = self.how.clone().into_bytes();
@@ -90,7 +90,7 @@ impl<'p> PassedTrees<'p> {
         Some(Digest::of(&manifest))
     }
 
-    /// The lines of the list.
+    /// Returns the lines of the list.
     fn known(&self) -> Vec<String> {
         let read = files::read(&self.list(), Links::Refused, MIB).unwrap_or_default();
         let known = String::from_utf8_lossy(&read);
@@ -122,8 +122,8 @@ fn state(
     }
 }
 
-/// The files that git tracks or would add: all but ignored untracked files, and this program's own. `None` if they
-/// cannot be determined, or there are too many.
+/// Returns the files that git tracks or would add: all but ignored untracked files and this program's own. `None` if
+/// they cannot be determined, or there are too many.
 pub(super) fn files_of(root: &Path) -> Option<BTreeSet<String>> {
     let rules = IgnoreRules::load(root).ok()?;
     let tracked = TrackedPaths::below(root)

@@ -1,8 +1,8 @@
 //! A copy of the project's files from before several attempts at a change, so that changes made meanwhile by others
 //! affect no build that counts.
 //!
-//! Copies the files that git does not ignore into one unnamed file, since a tree of copies takes longer than many a
-//! build. If others change files during a build, it is repeated with the copies of those files.
+//! Copies the files that git does not ignore into one unnamed file, since creating a tree of copies takes longer than
+//! many builds. If others change files during a build, it is repeated with the copies of those files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;

@@ -26,7 +26,7 @@ pub struct PresentFile {
 }
 
 impl PresentFile {
-    /// The file at `path` with this text, after an earlier one if there was one.
+    /// Describes the file at `path` with this text, which replaced the text `before` if there was one.
     pub fn of(path: String, before: Option<&str>, now: Option<String>) -> Self {
         let lines = before
             .zip(now.as_deref())
@@ -34,7 +34,7 @@ impl PresentFile {
         Self { path, now, lines }
     }
 
-    /// The file, for a repair's query.
+    /// Returns the path and the replacement, for a repair's query.
     pub fn for_query(&self) -> (&str, Replacement<'_>) {
         let replacement = match (self.now.as_deref(), &self.lines) {
             (None, _) => Replacement::Removed,

@@ -11,7 +11,7 @@ use crate::record::run_log::BuildLog;
 use crate::sys::error::Error;
 use crate::sys::text::line_end;
 
-/// Runs builds, and checks the gate after each.
+/// A runner of builds that checks the gate after each.
 pub struct Proof<'c> {
     context: &'c Context<'c>,
     how: BuildOptions<'c>,

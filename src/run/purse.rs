@@ -28,7 +28,7 @@ impl Purse {
         self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The cost of the calls so far.
+    /// Returns the cost of the calls so far.
     pub fn spent(&self) -> Usd {
         self.money().spent
     }

@@ -55,7 +55,7 @@ pub struct Ready<'a> {
     pub parts: Option<Parts>,
     /// The draft of the query written in an editor, if any.
     pub draft: Option<PathBuf>,
-    /// Keeps other runs out of the project.
+    /// The lock that keeps other runs out of the project.
     _lock: ProjectLock,
 }
 
@@ -81,7 +81,7 @@ pub struct Survey<'a> {
 }
 
 impl<'a> Survey<'a> {
-    /// The servers to be asked, by model, if they are not the vendors' own.
+    /// Returns the servers to be asked, by model, if they are not the vendors' own.
     pub fn base_urls(&self) -> BTreeMap<String, String> {
         let models = self.models.as_ref().filter(|models| !models.is_replay);
         models.map(Models::base_urls).unwrap_or_default()
@@ -292,7 +292,7 @@ pub fn check<'a>(
     Ok(survey(context, choice, build)?.ready()?)
 }
 
-/// The directories that a run writes to: for a change, those of all files shown to the model.
+/// Returns the directories that a run writes to: for a change, those of all files shown to the model.
 fn written_to<'s>(purpose: &Purpose, shown: &'s Shown) -> Vec<&'s Path> {
     let mut directories = vec![Path::new(LOGS)];
     if *purpose == Purpose::REPORT {
@@ -345,7 +345,7 @@ struct Code {
     name: &'static str,
     /// Text of the rollup; empty if only a part of it is sent.
     text: String,
-    /// Its files, if only a part of them is sent.
+    /// The files of the code base, if only a part of them is sent.
     whole: Option<CodeBase>,
 }
 
@@ -410,7 +410,7 @@ fn chosen(
     Ok((inputs, selected))
 }
 
-/// The limit on the part of the code base that is sent, if there is one: that of the run being resumed or replayed, the
+/// Returns the limit on the part of the code base that is sent, if any: that of the run being resumed or replayed, the
 /// flag's, or the model entry's.
 fn limit(
     choice: &ModelChoice,
@@ -432,8 +432,8 @@ fn limit(
     }
 }
 
-/// The code base: rolled up if requested, or if its file is missing and the query does not come from a
-/// file either.
+/// Returns the code base: rolled up if requested, or if its file is missing and the query does not come from a file
+/// either.
 fn code_base(
     context: &Context<'_>,
     choice: &ModelChoice,

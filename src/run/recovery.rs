@@ -13,8 +13,7 @@ use crate::run::past::history::{self, PastRun};
 use crate::run::past::past_step::PastStep;
 use crate::sys::error::Error;
 
-/// Locks the project and recovers its tree, for a command with a different purpose: a recovery is reported as a
-/// warning.
+/// Locks the project and recovers its tree, for a command other than `recover`; reports a recovery as a warning.
 ///
 /// # Errors
 /// Fails if another run holds the lock, or the tree cannot be recovered.
@@ -33,7 +32,7 @@ pub fn recover_with_warning(context: &Context<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// The command `recover`: performs the recovery that every run begins with, and nothing else.
+/// Runs the command `recover`: performs the recovery that every run begins with, and nothing else.
 ///
 /// # Errors
 /// Fails if another run holds the lock, or the tree cannot be recovered.

@@ -35,7 +35,7 @@ const NAMED: usize = 20;
 
 /// A run to resume, as read from its folder.
 pub struct Resumption {
-    /// Its folder, relative to the root.
+    /// The run's folder, relative to the root.
     pub folder: String,
     /// The run's inputs as they were sent.
     inputs: Inputs,
@@ -118,7 +118,7 @@ impl Resumption {
         })
     }
 
-    /// The inputs of the run, in place of the project's files.
+    /// Returns the inputs of the run, in place of the project's files.
     pub fn inputs(&self, given: &InputOptions) -> InputOptions {
         InputOptions {
             query: QuerySource::Recorded(self.inputs.clone()),
@@ -150,7 +150,7 @@ impl Resumption {
         )
     }
 
-    /// The steps that need no call because their replies are recorded.
+    /// Returns the steps that need no call because their replies are recorded.
     pub fn recorded(&self) -> BTreeSet<StepId> {
         self.steps.iter().map(|past| past.step.id()).collect()
     }
@@ -163,7 +163,7 @@ impl Resumption {
         asked + usize::from(is_open.is_some_and(|past| past.step.rejected.is_some()))
     }
 
-    /// The number of the last repair allowed: raised by another full set if all were used up.
+    /// Returns the number of the last repair allowed: raised by another full set if all were used up.
     pub fn repairs(&self) -> u16 {
         let whole = self.last_repair.next_multiple_of(REPAIRS).max(REPAIRS);
         let more = if self.used_up && self.last_repair == whole {
@@ -323,7 +323,7 @@ struct States {
 }
 
 impl States {
-    /// The state before the first run of the chain.
+    /// Returns the state before the first run of the chain.
     fn before(&self) -> Option<Digest> {
         self.saved.as_ref().map(|saved| saved.digest)
     }

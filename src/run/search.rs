@@ -41,7 +41,8 @@ pub struct State {
 }
 
 impl State {
-    /// The rank by its build, best first. A build that did not complete has not found all problems, and ranks last.
+    /// Returns the rank by its build; lower is better. A build that did not complete has not found all problems, and
+    /// ranks last.
     fn rank(&self) -> (bool, usize) {
         (!self.status.is_complete(), self.findings.len())
     }
@@ -106,7 +107,7 @@ impl Search {
         self.states.push(state);
     }
 
-    /// The state of the best rank and, of several, with the smallest change.
+    /// Returns the index of the state with the best rank and, among equals, the smallest change.
     pub fn best(&self) -> Option<usize> {
         self.best_of(|_| true)
     }
@@ -132,7 +133,8 @@ impl Search {
         lines.collect()
     }
 
-    /// The record of the search; if no state has passed, `kept` is the one that was left in place.
+    /// Returns the record of the search; if no state has passed, `kept` is the index of the state that was left in
+    /// place.
     pub fn record(&self, kept: Option<usize>) -> Option<SearchRecord> {
         let why = kept.map(|kept| {
             let rank @ (is_incomplete, found) = self.states[kept].rank();
@@ -184,7 +186,7 @@ fn described(finding: &Finding) -> String {
 mod tests {
     use super::*;
 
-    /// A state by its content, reply, findings and lines.
+    /// Creates a state from its content, reply, findings and lines.
     fn state(step: u16, (content, edits, findings, lines): (&str, &str, &str, u64)) -> State {
         let file = |text: &str| Files::from([("a".to_owned(), Some(text.to_owned()))]);
         State {

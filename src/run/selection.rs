@@ -73,7 +73,7 @@ impl<'a> Models<'a> {
 }
 
 impl Models<'_> {
-    /// The model for a query.
+    /// Returns the model for a query.
     pub fn model(&self, step: &StepId) -> &SelectedModel<'_> {
         if let Some(recorded) = self.recorded.as_ref().and_then(|replies| replies.of(step)) {
             return recorded;
@@ -86,14 +86,14 @@ impl Models<'_> {
         recorded.unwrap_or(selected)
     }
 
-    /// The model for queries of this purpose.
+    /// Returns the model for queries with this purpose.
     pub fn of(&self, purpose: &Purpose) -> &SelectedModel<'_> {
         let other = self.others.iter().find(|(of, _)| of == purpose);
         other.map_or(&self.first, |(_, other)| other)
     }
 
-    /// The model for a query that follows an answer from the model `before`: repairs of a fallback's reply go to the
-    /// same fallback.
+    /// Returns the model for a query that follows an answer from the model `before`: repairs of a fallback's reply go
+    /// to the same fallback.
     pub fn model_after(&self, before: Option<&str>, step: &StepId) -> &SelectedModel<'_> {
         let selected = self.model(step);
         if step.purpose == Purpose::CONTEXT && self.recorded_in(step).is_none() {
@@ -113,13 +113,14 @@ impl Models<'_> {
         fallback.unwrap_or(selected)
     }
 
-    /// The folder of the resumed run from which a step's reply is taken, if any: that reply is already paid for.
+    /// Returns the folder of the resumed run from which a step's reply is taken, if any: that reply is already paid
+    /// for.
     pub fn recorded_in(&self, step: &StepId) -> Option<&str> {
         let replies = self.recorded.as_ref()?;
         replies.of(step).map(|_| replies.folder.as_str())
     }
 
-    /// All models, fallbacks included.
+    /// Returns all models, fallbacks included.
     fn all(&self) -> impl Iterator<Item = &SelectedModel<'_>> {
         let models = std::iter::once(&self.first).chain(self.others.iter().map(|(_, other)| other));
         models.flat_map(|model| std::iter::once(model).chain(model.fallback.as_deref()))
@@ -148,7 +149,7 @@ impl Models<'_> {
         Ok(())
     }
 
-    /// The servers that are not the vendors' own, by model name.
+    /// Returns the servers that are not the vendors' own, by model name.
     pub fn base_urls(&self) -> BTreeMap<String, String> {
         let named = self.all().filter_map(SelectedModel::elsewhere);
         let owned = |(name, url): (&str, &str)| (name.to_owned(), url.to_owned());
@@ -285,7 +286,7 @@ pub enum ModelKey {
     Given(Option<ApiKey>, Option<KeySource>),
 }
 
-/// The key and its source.
+/// Returns the key and its source.
 pub fn key_of(found: Option<FoundKey>) -> (Option<ApiKey>, Option<KeySource>) {
     found.map(|found| (found.key, found.source)).unzip()
 }
@@ -326,13 +327,13 @@ impl<'a> SelectedModel<'a> {
         self.recorded.iter().any(|(recorded, _)| recorded == step)
     }
 
-    /// The format of its reply to a query: the recorded one, or else its entry's.
+    /// Returns the format of its reply to a query: the recorded one, or else its entry's.
     pub fn reply_format(&self, step: &StepId) -> ReplyFormat {
         let recorded = self.recorded.iter().find(|(recorded, _)| recorded == step);
         recorded.map_or(self.spec.reply_format, |(_, format)| *format)
     }
 
-    /// The model's name and server, if the server is not the vendor's own.
+    /// Returns the model's name and server, if the server is not the vendor's own.
     fn elsewhere(&self) -> Option<(&str, &str)> {
         Some((&self.spec.name, self.base_url.as_deref()?))
     }
@@ -426,7 +427,7 @@ pub fn near_ends<'s>(
     notices.collect()
 }
 
-/// The entry to ask if this one is overloaded.
+/// Returns the entry of the model to ask if this one is overloaded.
 fn fallback(models: &Result<ModelTable, ModelsProblem>, spec: &ModelSpec) -> Option<ModelSpec> {
     let table = models.as_ref().ok()?;
     table.named(spec.fallback.as_deref()?).cloned()
@@ -493,7 +494,7 @@ pub fn named_or_installed(context: &Context<'_>, name: &str) -> Result<ModelSpec
     })
 }
 
-/// The model of that name on the Ollama server of the environment, if one answers and has it.
+/// Returns the model of that name on the Ollama server of the environment, if one answers and has it.
 fn installed_model(context: &Context<'_>, name: &str) -> Option<ModelSpec> {
     let mut spec = ModelSpec::new(name, Provider::LOCAL);
     let route = route(context, &spec, false).ok()?;
@@ -528,7 +529,7 @@ pub fn find_recording(
     run.map(find).transpose()
 }
 
-/// The table of models.
+/// Returns the table of models.
 pub fn table_of(models: &Result<ModelTable, ModelsProblem>) -> Result<&ModelTable, Error> {
     let table = models.as_ref();
     Ok(table.map_err(|problem| NotReady::of(problem.clone()))?)

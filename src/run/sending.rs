@@ -194,7 +194,7 @@ pub fn prompt<'i>(purpose: &Purpose, inputs: &'i Inputs, spec: &ModelSpec) -> Pr
     }
 }
 
-/// The files of the rollup with their tokens, the largest first.
+/// Returns the files of the rollup with their tokens, the largest first.
 pub fn counted(sections: &[RollupFile<'_>]) -> Vec<(String, u64)> {
     let files = sections
         .iter()

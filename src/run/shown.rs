@@ -65,7 +65,8 @@ struct ShownFile {
 }
 
 impl Shown {
-    /// The files of a rollup about to be sent; `None` for a rollup that cannot be compared.
+    /// Creates the view of the files in a rollup about to be sent; `sections` is `None` if the rollup cannot be
+    /// compared.
     pub fn of(sections: Option<&[RollupFile<'_>]>, root: &Path, may_be_stale: bool) -> Self {
         let mut disk = DiskFiles::below(root);
         let file = |section: &RollupFile<'_>| {
@@ -115,7 +116,7 @@ impl Shown {
         text.map_or(Sent::NotShown, Sent::Text)
     }
 
-    /// The directories of the files, relative to the root.
+    /// Returns the directories of the files, relative to the root.
     pub fn directories(&self) -> BTreeSet<&Path> {
         let files = self.files.keys();
         files.filter_map(|path| Path::new(path).parent()).collect()
@@ -222,7 +223,7 @@ impl Shown {
 }
 
 impl ShownFile {
-    /// A file that a reply of this run wrote or, with `None`, removed.
+    /// Creates the entry for a file that a reply of this run wrote or, with `None`, removed.
     fn own(made: Option<Digest>) -> Self {
         Self {
             shown: made,
@@ -232,7 +233,7 @@ impl ShownFile {
     }
 }
 
-/// The path of a rollup's file without `./`.
+/// Returns the path of a rollup's file without `./`.
 fn plain(path: &str) -> String {
     let path = Path::new(path)
         .components()
@@ -251,7 +252,7 @@ pub struct DiskFiles {
 }
 
 impl DiskFiles {
-    /// The files of the project at `root`.
+    /// Opens the root of the project's files; without it, no file is readable.
     pub fn below(root: &Path) -> Self {
         Self {
             root: Root::open(root).ok(),
@@ -259,17 +260,17 @@ impl DiskFiles {
         }
     }
 
-    /// The digest of the file at `path`; `None` if there is no readable file.
+    /// Returns the digest of the file at `path`; `None` if there is no readable file.
     pub fn digest(&mut self, path: &str) -> Option<Digest> {
         self.look(path).map(|(digest, _)| digest)
     }
 
-    /// The content of the file at `path`; `None` if there is no readable file, or a very large one.
+    /// Returns the content of the file at `path`; `None` if there is no readable file, or a very large one.
     fn read(&mut self, path: &str) -> Option<Vec<u8>> {
         read_open(self.open(path)?, LARGEST).ok()
     }
 
-    /// The digest of the file, with the time of its last change of content or metadata.
+    /// Returns the digest of the file, with the time of its last change of content or metadata.
     pub fn look(&mut self, path: &str) -> Option<(Digest, Stamp)> {
         let file = self.open(path)?;
         let metadata = file.metadata().ok()?;

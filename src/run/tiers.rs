@@ -4,7 +4,7 @@ use super::active::Run;
 use crate::model::{ModelError, ModelSpec, Tier};
 
 impl Run<'_> {
-    /// The tier to request: that of the model's entry, until the server has rejected it.
+    /// Returns the tier to request: that of the model's entry, until the server has rejected it.
     pub(crate) fn tier(&self, spec: &ModelSpec) -> Tier {
         if self.without_tier.contains(&spec.name) {
             Tier::Standard

@@ -1,4 +1,4 @@
-//! A run's changes to the project's files: applies replies, reverts them, and tracks what builds make of them.
+//! A run's changes to the project's files: applies replies, reverts them, and tracks how builds change these files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, Permissions};
@@ -133,12 +133,12 @@ impl<'c> RunTree<'c> {
             .remember(files.map(|(path, text)| (path, digest(text))));
     }
 
-    /// The files changed by the run.
+    /// Returns the files changed by the run.
     pub fn changed(&self) -> impl Iterator<Item = &str> {
         self.undo_log.changes().files.keys().map(String::as_str)
     }
 
-    /// The files changed by the run, and by those that it resumes.
+    /// Returns the files changed by the run, and by those that it resumes.
     pub fn changed_in_all(&self) -> BTreeSet<&str> {
         let resumed = self.resumed.keys().map(String::as_str);
         self.changed().chain(resumed).collect()
@@ -446,7 +446,7 @@ impl<'c> RunTree<'c> {
         Ok(Some(besides.collect()))
     }
 
-    /// The mode that a file has in the scratch tree, if the run has changed it.
+    /// Returns the mode that a file has in the scratch tree, if the run has changed it.
     fn made_mode(&self, path: &str) -> Option<Permissions> {
         let made = open(&self.root, path).ok()??.metadata().ok()?;
         let before = self.saved(path).map(|saved| saved.mode);
@@ -539,7 +539,7 @@ fn open(root: &Path, path: &str) -> io::Result<Option<File>> {
     open_regular(Root::open(root)?.directory(parent)?.as_fd(), name)
 }
 
-/// The tree at `root`, which counts the files that are finished.
+/// Returns the tree at `root`, which counts the finished files in `done`.
 fn tree_at<'t>(
     context: &'t Context<'_>,
     root: &'t Path,

@@ -111,7 +111,8 @@ pub fn report(context: &Context<'_>, record: &GateRecord) {
 }
 
 impl PassedChange<'_> {
-    /// The name of a build's log; for an attempt besides the first one, it begins with that of its step.
+    /// Returns the name of a build's log; for an attempt other than the first, it begins with the name of the attempt's
+    /// step.
     fn log(&self, name: &str) -> String {
         let step = self.apart.map(|(_, step)| step.clone());
         run_files::of_verdict(&step.unwrap_or(StepId::INITIAL), name)

@@ -19,7 +19,7 @@ const COMMAND_OUTPUT: usize = 64 << 10;
 /// Runs a command and returns the key that it prints as its first line.
 ///
 /// # Errors
-/// What the command does instead, without any of its output, if it fails or prints no key.
+/// Words to follow the command's name that say what went wrong, without any of its output.
 pub fn key(words: &[String], clock: &dyn Clock, interrupt: &Interrupt) -> Result<ApiKey, String> {
     let deadline = clock.elapsed() + COMMAND_TIME;
     let left = || deadline.saturating_sub(clock.elapsed());

@@ -20,7 +20,7 @@ fn names(accounts: &Accounts) -> (Option<&str>, Vec<&str>) {
     (active, accounts.names().collect())
 }
 
-/// A home directory with this accounts file, which other users cannot access.
+/// Returns a home directory with this accounts file, which other users cannot access.
 fn home(json: &str) -> tempfile::TempDir {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join(FILE);
@@ -325,7 +325,7 @@ fn a_file_that_cannot_be_written_stays_as_it_was() {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("file");
     fs::write(&file, "").unwrap();
-    // A file takes the place of the home directory.
+    // A file is in the place of the home directory.
     let mut accounts = Accounts::load(&file).unwrap();
     accounts.store("a", USUAL, key("sk-sekret")).unwrap();
     let problem = accounts.save().unwrap_err().to_string();

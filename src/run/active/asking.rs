@@ -1,8 +1,8 @@
-//! Asking the model in a run: within the limits on tokens and cost, with the fallback model where the first is
+//! Calls to the model during a run, within the limits on tokens and cost, and to the fallback model if the first one is
 //! overloaded.
 //!
-//! Touches the network through the model, and the run's log. Guarantees that a call is logged before it is made, and its
-//! reply or its error after it.
+//! Touches the network through the model, and the run's log. Guarantees that each call is logged before it is made, and
+//! its reply or error afterwards.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -164,8 +164,8 @@ impl Run<'_> {
         answer
     }
 
-    /// The model to ask after this error, and the limits of that call; `None` if no fallback applies, the prompt
-    /// exceeds its context window, or the remaining budget does not cover it.
+    /// Returns the model to ask after this error, and the limits of that call; `None` if no fallback applies, the
+    /// prompt exceeds its context window, or the remaining budget does not cover it.
     fn fallback<'m>(
         &mut self,
         models: &Models<'_>,

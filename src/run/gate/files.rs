@@ -27,13 +27,13 @@ pub struct GatePath {
 }
 
 impl GatePath {
-    /// The path of a file in the project at `root`.
+    /// Creates the path of a file in the project at `root`.
     pub fn below(root: &Path, path: String) -> Self {
         let base = root.to_path_buf();
         Self { base, path }
     }
 
-    /// The path of a file that git looks up, through links as well; `None` if its name is not UTF-8.
+    /// Creates the path of a file that git looks up, even through links; `None` if its name is not UTF-8.
     pub fn of(path: &Path) -> Option<Self> {
         Some(Self {
             base: path.parent()?.to_path_buf(),
@@ -98,7 +98,7 @@ impl GateFiles {
     }
 }
 
-/// The path for display: relative to the root if it is below the root.
+/// Returns the path for display: relative to the root if it is below the root.
 pub fn shown(root: &Path, path: &Path) -> String {
     let shown = path.strip_prefix(root).unwrap_or(path);
     match shown.to_string_lossy().as_ref() {
@@ -206,7 +206,7 @@ fn read(file: File, room: usize) -> io::Result<GateFile> {
     Ok(GateFile::File(FileState { content, mode }))
 }
 
-/// The change of a file as a diff; for anything but two small files, a description in words.
+/// Returns the change of a file as a diff; for anything but two small files, a description in words.
 fn difference(path: &str, before: &GateFile, after: &GateFile) -> String {
     let state = |file: &GateFile| match file {
         GateFile::Missing => Some(None),

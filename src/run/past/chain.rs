@@ -80,7 +80,7 @@ impl Chain {
         Ok(Self { runs, gap })
     }
 
-    /// The runs whose changes are a part of the last one's result, the earliest first.
+    /// Returns the runs whose changes are a part of the last one's result, the earliest first.
     pub fn found(&self) -> impl Iterator<Item = &ChainedRun> {
         self.runs.iter().rev().filter(|chained| chained.is_found)
     }

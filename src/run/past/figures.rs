@@ -19,7 +19,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// The figures of a run; all empty if it asked no model.
+    /// Returns the figures of a run; all empty if it asked no model.
     pub fn of(record: &RunRecord) -> Self {
         let usage = record.usage();
         let only = |wanted: bool, text: Option<String>| {

@@ -93,12 +93,12 @@ pub fn reasons(output: &str) -> Vec<String> {
     last
 }
 
-/// The first errors in an output, each with its location.
+/// Returns the first errors in an output, each with its location.
 pub fn errors(output: &str) -> Vec<String> {
     errors_in(&seen_lines(output))
 }
 
-/// The lines of an output as a terminal shows them.
+/// Returns the lines of an output as a terminal shows them.
 fn seen_lines(output: &str) -> Vec<String> {
     let seen = |line: &str| overwritten(line).trim_end().replace('\t', "    ");
     without_escapes(output).lines().map(seen).collect()
@@ -162,7 +162,7 @@ fn excerpt(found: &[Diagnostic], lines: &[&str]) -> Vec<String> {
 }
 
 impl Diagnostic {
-    /// The line itself, with its location.
+    /// Returns the line itself, with its location.
     fn described(&self, lines: &[&str]) -> String {
         let line = cut(lines[self.line].trim(), LONGEST);
         match &self.place {

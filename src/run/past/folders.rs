@@ -32,10 +32,10 @@ pub fn names(project: &Project) -> Result<Vec<String>, PathError> {
     Ok(names)
 }
 
-/// The format of a time stamp with the following hyphen.
+/// The format of a time stamp, including the hyphen that follows.
 const STAMP: &str = "0000-00-00-00-00-00-";
 
-/// The time stamp in the name of a run's folder: `2026-11-21-20-15-03`.
+/// Returns the time stamp in the name of a run's folder: `2026-11-21-20-15-03`.
 pub fn stamp(name: &str) -> &str {
     name.get(..STAMP.len() - 1).unwrap_or(name)
 }
@@ -49,7 +49,7 @@ fn has_stamp(name: &str) -> bool {
     name.len() >= STAMP.len() && name.bytes().zip(STAMP.bytes()).all(fits)
 }
 
-/// The number at the end of the name, which distinguishes runs of one second.
+/// Returns the number at the end of the name, which distinguishes runs of the same second.
 fn number(name: &str) -> u32 {
     let number = name
         .rsplit_once('-')

@@ -70,7 +70,7 @@ pub enum UnrecordedState {
 }
 
 impl UnrecordedState {
-    /// The state's name in lists.
+    /// Returns the state's name in lists.
     pub fn word(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -128,7 +128,8 @@ impl PastRun {
         self.started().map_or_else(heard_of, |at| at.to_utc())
     }
 
-    /// Sort key: the second in which the run began, then its latest modification time, which orders runs of one second.
+    /// Returns the sort key: the second in which the run began, then its latest modification time, which orders runs of
+    /// the same second.
     fn time(&self) -> (i64, DateTime<Utc>) {
         (self.began().timestamp(), self.heard_of())
     }
@@ -155,7 +156,7 @@ impl PastRun {
         &record.workflow
     }
 
-    /// The folder's path, relative to the root.
+    /// Returns the folder's path, relative to the root.
     pub fn relative(&self) -> String {
         relative(&self.name)
     }

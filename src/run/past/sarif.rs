@@ -105,7 +105,7 @@ impl<'r> From<&'r ReportFinding> for Reported<'r> {
     }
 }
 
-/// The verdict on the gate, for each of the gate's changed files.
+/// Returns the faults of the verdict on the gate, each for every changed file of the gate.
 fn judged(record: &RunRecord) -> impl Iterator<Item = Reported<'_>> {
     let faults = record.gate.iter().flat_map(|gate| {
         let faults = gate.faults().into_iter().map(GateFault::name_and_message);
@@ -118,7 +118,7 @@ fn judged(record: &RunRecord) -> impl Iterator<Item = Reported<'_>> {
     })
 }
 
-/// The last build of a run, if it failed, located at its script.
+/// Returns the last build of a run, if it failed, located at its script.
 fn failed_build(record: &RunRecord) -> Option<Reported<'_>> {
     let mut builds = record.steps.iter().filter_map(|step| step.build.as_ref());
     let failed = builds.next_back().filter(|build| !build.passed())?;

@@ -36,7 +36,7 @@ pub struct TraceIds {
     pub seed: u128,
 }
 
-/// Finds the text of a step's file.
+/// A function that finds the text of a step's file.
 pub type StepText<'r> = dyn Fn(&StepId, Artifact) -> Option<String> + 'r;
 
 /// A run to trace.
@@ -164,7 +164,7 @@ impl Trace<'_> {
         )
     }
 
-    /// The reason that the call failed, if it did: the error that the run ended with, if it was the last one.
+    /// Returns the reason that the call failed, if it did: if it was the last call, the error that the run ended with.
     fn failure(&self, step: &Step) -> Option<&str> {
         let mut calls = self.steps.iter().rev().filter(|step| step.model.is_some());
         let is_last = calls.next().is_some_and(|last| last.id() == step.id());
@@ -174,7 +174,7 @@ impl Trace<'_> {
         (step.finish.is_none() || ends_run).then_some(reason)
     }
 
-    /// A build is recorded as a tool that the program uses itself.
+    /// Returns the span of a build, which is recorded as a tool call by the program itself.
     fn build(&self, step: &Step, build: &BuildRecord) -> Value {
         let output = self.text.filter(|_| !step.is_agents());
         self.tool(&Action {

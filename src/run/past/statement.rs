@@ -149,7 +149,7 @@ impl Statement {
         })
     }
 
-    /// The document, always with the same bytes.
+    /// Returns the document as text; the bytes are always the same.
     pub fn text(&self) -> String {
         format!("{:#}\n", self.value)
     }
@@ -211,7 +211,7 @@ fn saved(project: &Project, folder: &str) -> impl Iterator<Item = Value> {
     })
 }
 
-/// The requested model, and the one that answered, if its vendor reports it.
+/// Returns the requested model, and the one that answered, if its vendor reports it.
 fn models(asked: Option<&String>, served: Option<&String>) -> Value {
     let mut models = json!({"asked": asked});
     if let Some(served) = served {

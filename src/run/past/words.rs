@@ -9,7 +9,7 @@ use crate::record::result::{AgentRecord, RunRecord, TreeState};
 use crate::sys::diff::Stat;
 use crate::sys::numbers::{counted, grouped};
 
-/// The symbol for an outcome, which does not rely on colour.
+/// Returns the symbol for an outcome, which does not rely on colour.
 pub fn mark(is_good: Option<bool>) -> &'static str {
     match is_good {
         Some(true) => "\u{2713}",

@@ -133,8 +133,8 @@ impl<'c> ChangedFile<'c> {
         [&self.change.before, &self.change.after][side as usize].as_ref()
     }
 
-    /// The file with the code and the gate of these states, without newly added silencers if `is_loud`; for tests that
-    /// a `query` names, the new gate is used.
+    /// Returns the file with the code and the gate of these states, without newly added silencers if `is_loud`; for
+    /// tests that a `query` names, the new gate is used.
     fn laid(
         &self,
         code: Side,
@@ -268,18 +268,18 @@ impl<'c> Changed<'c> {
         self
     }
 
-    /// All changed files.
+    /// Returns all changed files.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|file| file.change.path.as_str())
     }
 
-    /// The files that belong, or may belong, to the gate, in whole or in part.
+    /// Returns the files that belong, or may belong, to the gate, in whole or in part.
     fn gates(&self) -> impl Iterator<Item = &ChangedFile<'c>> {
         let files = self.0.iter();
         files.filter(|file| file.is_gate || file.is_unclear || !file.silencers.is_empty())
     }
 
-    /// The paths of these files.
+    /// Returns the paths of these files.
     pub fn gate_files(&self) -> impl Iterator<Item = &str> {
         self.gates().map(|file| file.change.path.as_str())
     }
@@ -320,7 +320,7 @@ impl<'c> Changed<'c> {
         self.0.iter().any(|file| file.is_orphan(&self.0))
     }
 
-    /// The tests in files that have changed, before and after, with the path of the file.
+    /// Returns the tests in files that have changed, before and after, with the path of the file.
     pub fn tests(&self) -> impl Iterator<Item = (&str, &[String; 2])> {
         let files = self.0.iter();
         files.filter_map(|file| Some((file.change.path.as_str(), file.tests.as_ref()?)))
@@ -339,7 +339,7 @@ impl<'c> Changed<'c> {
         counts.values().any(|count| *count > 0)
     }
 
-    /// The files whose gate the query names, and the named tests in other files.
+    /// Returns the files whose gate the query names, and the named tests in other files.
     pub fn named(&self, query: &str) -> Vec<String> {
         let laid = |file: &&ChangedFile<'_>| file.is_gate || !file.silencers.is_empty();
         let names = self.gates().filter(laid).flat_map(|file| {
@@ -355,8 +355,8 @@ impl<'c> Changed<'c> {
         names.collect()
     }
 
-    /// The files to change in the new tree to get the code of one state and the gate of another, except for the parts
-    /// of the gate that the `query` names. A file to remove has no state.
+    /// Returns the files to change in the new tree to get the code of one state and the gate of another, except for the
+    /// parts of the gate that the `query` names. A file to remove has no state.
     pub fn tree(
         &self,
         code: Side,
@@ -368,16 +368,16 @@ impl<'c> Changed<'c> {
         differing(files.map(|file| (file.change, file.laid(code, gate, query, is_loud))))
     }
 
-    /// The files to change in the new tree to get rid of newly added silencers, except for lints that the `query`
-    /// names.
+    /// Returns the files to change in the new tree to get rid of newly added silencers, except for lints that the
+    /// `query` names.
     pub fn loud_tree(&self, query: &str) -> Vec<(&'c str, Option<FileState>)> {
         let files = self.0.iter().filter(|file| !file.silencers.is_empty());
         let laid = |file: &ChangedFile<'_>| file.laid(Side::New, Side::New, Some(query), true);
         differing(files.map(|file| (file.change, laid(file))))
     }
 
-    /// The tree with the new code and the old gate, in which the only unclear file is also the old one, if the build
-    /// runs that file. `None` if the `query` names it.
+    /// Returns the tree with the new code and the old gate, in which the only unclear file is also the old one, if the
+    /// build runs that file. `None` if the `query` names it.
     pub fn tree_with_check(&self, query: &str) -> Option<Vec<(&'c str, Option<FileState>)>> {
         let mut unclear = self.0.iter().filter(|file| file.is_unclear);
         let check = unclear.next().filter(|file| file.may_check)?.change;
@@ -389,7 +389,7 @@ impl<'c> Changed<'c> {
     }
 }
 
-/// The paths and states of the files that differ from the new ones.
+/// Returns the paths and states of the files that differ from the new ones.
 fn differing<'c>(
     laid: impl Iterator<Item = (&'c FileChange, Option<FileState>)>,
 ) -> Vec<(&'c str, Option<FileState>)> {
@@ -398,19 +398,19 @@ fn differing<'c>(
         .collect()
 }
 
-/// The lines of a text that are not blank, without the white space at their ends.
+/// Returns the non-blank lines of a text, without trailing white space.
 fn lines(text: &str) -> impl Iterator<Item = &str> {
     let lines = text.lines().map(str::trim_end);
     lines.filter(|line| !line.is_empty())
 }
 
-/// The rest of a code file, from its first test on.
+/// Returns the rest of a code file, from its first test on.
 fn within(text: &str) -> &str {
     let first = TESTS_WITHIN.find(text);
     first.map_or("", |first| &text[first.start()..])
 }
 
-/// The tests in a file's documentation.
+/// Returns the tests in a file's documentation.
 fn doctests<'t>(path: &str, text: &'t str) -> Vec<&'t str> {
     let is_rust = match extension(path) {
         "rs" => true,
@@ -433,7 +433,7 @@ fn doctests<'t>(path: &str, text: &'t str) -> Vec<&'t str> {
     tests.collect()
 }
 
-/// The assertions in a text, each to its last bracket.
+/// Returns the assertions in a text, each to its last bracket.
 fn assertions(text: &str) -> Vec<String> {
     const NONE: [&str; 10] = [
         "//", "# ", "import ", "from ", "use ", "using ", "#include", "const ", "let ", "var ",

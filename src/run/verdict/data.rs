@@ -9,7 +9,7 @@ use crate::run::past::warnings::{is_manifest, run_by};
 use crate::sys::diff::FileChange;
 use crate::sys::files::{self, Links, MIB};
 
-/// The changed data files that the gate names, each with a flag that is true if code names it too.
+/// Returns the changed data files that the gate names, each with a flag that is true if code names it too.
 pub fn named(root: &Path, changes: &[FileChange], commands: &str) -> Vec<(String, bool)> {
     let is_data = |change: &&FileChange| {
         let path = &change.path;

@@ -46,7 +46,7 @@ pub fn names_lint(query: &str, silencer: &str) -> bool {
     words.any(|word| is_name(word) && names_test(query, word))
 }
 
-/// The tests in a text: the line of each, counted from 0, and its name.
+/// Returns the tests in a text: the line of each, counted from 0, and its name.
 fn tests(path: &str, text: &str) -> Vec<(usize, String)> {
     let lines: Vec<&str> = text.lines().collect();
     let starts = signed_lines(path, text.as_bytes(), Concern::Test)
@@ -61,7 +61,7 @@ fn tests(path: &str, text: &str) -> Vec<(usize, String)> {
     named.collect()
 }
 
-/// The tests in these texts that the query names.
+/// Returns the tests in these texts that the query names.
 pub fn named_tests<'t>(
     query: &str,
     path: &str,
@@ -75,7 +75,7 @@ pub fn named_tests<'t>(
     names
 }
 
-/// The old text, in which the tests that the query names are the new ones; `None` if it names none.
+/// Returns the old text, in which the tests that the query names are the new ones; `None` if it names none.
 pub fn without_unnamed(query: &str, path: &str, old: &String, new: &String) -> Option<String> {
     if named_tests(query, path, [old, new]).is_empty() {
         return None;

@@ -1,4 +1,4 @@
-//! A file split into gate and rest, and the file made of the rest of one state and the gate of another. Pure.
+//! Splits a file into gate and rest, and recombines the rest of one state with the gate of another. Pure.
 //!
 //! Parts that the rules of the file's form cannot distinguish are reported, not guessed.
 
@@ -107,7 +107,7 @@ fn json(is_gate: impl Fn(&str) -> bool, text: &str) -> Option<Halves> {
     })
 }
 
-/// The text without the comments and trailing commas that settings in JSON may have.
+/// Returns the text without the comments and trailing commas that settings in JSON may have.
 fn plain_json(text: &str) -> String {
     static COMMENT: LazyLock<Regex> =
         LazyLock::new(|| regex(r#"(?s)("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/"#));

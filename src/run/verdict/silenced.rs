@@ -45,7 +45,7 @@ pub fn is_new(one: &Silencer, balance: &Balance) -> bool {
     one.is_added && balance.get(&one.text).is_some_and(|count| *count > 0)
 }
 
-/// The text without these silencers, given in order.
+/// Returns the text without these silencers, given in order.
 pub fn without<'s>(text: &str, silencers: impl Iterator<Item = &'s Silencer>) -> String {
     let (mut rest, mut at) = (String::new(), 0);
     for one in silencers.filter(|one| one.is_removable) {
@@ -74,7 +74,7 @@ fn found(path: &str, text: &str) -> Vec<Silencer> {
     silencers
 }
 
-/// The whole comment or attribute that a sign begins.
+/// Returns the whole comment or attribute that a sign begins.
 fn whole(text: &str, sign: Range<usize>) -> Option<Range<usize>> {
     let line = text[..sign.start].rfind('\n').map_or(0, |at| at + 1);
     let end = |at: usize| text[at..].find('\n').map_or(text.len(), |found| at + found);

@@ -111,13 +111,13 @@ static SIGNS: LazyLock<Regex> = LazyLock::new(|| any("signs"));
 /// The start of a test in a code file.
 pub static TESTS_WITHIN: LazyLock<Regex> = LazyLock::new(|| any("within"));
 
-/// The lines of all tables, each with its first word.
+/// Returns the lines of all tables, each with its first word.
 fn lines() -> impl Iterator<Item = (&'static str, &'static str)> {
     let lines = TABLES.iter().flat_map(|table| table.lines());
     lines.filter_map(|line| Some((line.split_once(' ')?.0, line.split_once(' ')?.1.trim())))
 }
 
-/// A regular expression that matches what any of the lines with this first word match.
+/// Returns a regular expression that matches what any of the lines with this first word match.
 pub fn any(word: &str) -> Regex {
     let all: Vec<String> = lines()
         .filter(|(first, _)| *first == word)
@@ -151,7 +151,7 @@ pub fn kind(path: &str, text: &str) -> (FileKind, &'static str) {
     (kind, "")
 }
 
-/// The extension of a file's name; empty if it has none.
+/// Returns the extension of a file's name; empty if it has none.
 pub fn extension(path: &str) -> &str {
     let name = path.rsplit('/').next().unwrap_or(path);
     name.rsplit_once('.').map_or("", |(_, extension)| extension)

@@ -69,7 +69,7 @@ fn change(path: &str, before: &str, after: &str) -> FileChange {
     FileChange::of(path.to_owned(), some(before), some(after))
 }
 
-/// The file with the new code and the old gate.
+/// Returns the file with the new code and the old gate.
 fn old_gate(path: &str, before: &str, after: &str, query: Option<&str>) -> String {
     let changes = [change(path, before, after)];
     let tree = Changed::of(&changes, "").tree(Side::New, Side::Old, query);

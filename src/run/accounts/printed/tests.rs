@@ -6,7 +6,7 @@ use chrono::{DateTime, FixedOffset};
 
 use super::*;
 
-/// A clock that stands still, or advances by an hour whenever it is read.
+/// A clock that stands still, or advances by an hour on every read.
 struct TestClock {
     goes: bool,
     looked: std::sync::atomic::AtomicU64,

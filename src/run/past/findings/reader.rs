@@ -52,7 +52,7 @@ pub fn read(output: &str, root: &Path) -> Vec<Finding> {
     reader.finish()
 }
 
-/// The end of a line, which overwrites what precedes a carriage return.
+/// Returns the end of a line after its last carriage return, since that overwrites the rest.
 pub fn overwritten(line: &str) -> &str {
     let line = line.trim_end_matches('\r');
     line.rsplit('\r').next().unwrap_or(line)
@@ -261,7 +261,7 @@ fn part(parts: &Captures<'_>, name: &str) -> Option<String> {
     Some(String::from_utf8_lossy(part.as_bytes()).trim().to_owned())
 }
 
-/// A file's path from the project's root, if it is below it.
+/// Returns a file's path, relative to the root if it is below the root.
 fn relative(file: &str, root: &OsStr) -> String {
     let named = Path::new(file.strip_prefix("file://").unwrap_or(file));
     let path = named.strip_prefix(root).unwrap_or(named);

@@ -15,7 +15,7 @@ const PARTS: [(&str, &str); 2] = [
 /// Memory limit for the automaton of all patterns, more than any output requires.
 const MEMORY: usize = 64 << 20;
 
-/// The meaning of a line, as `patterns.txt` explains it.
+/// The meaning of a line, as explained in `patterns.txt`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Kind {
     Line,

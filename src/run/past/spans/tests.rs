@@ -29,7 +29,7 @@ fn record(exit: Exit) -> RunRecord {
     }
 }
 
-/// A step that begins after this many seconds and takes five.
+/// Returns a step that begins after this many seconds and takes five.
 fn step(id: StepId, at: u64, finish: Option<&str>) -> Step {
     Step {
         provider: Some(Provider::Gemini),

@@ -30,8 +30,8 @@ static CAPTURED: LazyLock<Regex> = LazyLock::new(|| regex(r"\$\([^()]*\)|`[^`\n]
 /// Maximum number of scripts that are read.
 const MOST_SCRIPTS: usize = 50;
 
-/// The commands of `build.sh`, and of the scripts, the Makefile and the `scripts` of `package.json` that it reaches, as
-/// they were before these changes.
+/// Returns the commands of `build.sh`, and of the scripts, the Makefile and the `scripts` of `package.json` that it
+/// reaches, as they were before these changes.
 pub(crate) fn build_commands(root: &Path, changes: &[FileChange]) -> String {
     let read = |path: &str| match changes.iter().find(|change| change.path == path) {
         Some(change) => change.before().to_vec(),
@@ -82,7 +82,7 @@ pub(crate) fn is_run(change: &FileChange, commands: &str) -> bool {
     }
 }
 
-/// The paths of the files that these commands run.
+/// Returns the paths of the files that these commands run.
 pub(crate) fn run_by(commands: &str) -> impl Iterator<Item = &str> {
     self::commands(commands).flat_map(|words| {
         // `sh -n` runs nothing.
@@ -104,7 +104,7 @@ fn words(commands: &str) -> impl Iterator<Item = &str> {
     self::commands(commands).flatten()
 }
 
-/// The words of each command, without redirections and the variables set for it.
+/// Returns the words of each command, without redirections and the variables set for it.
 fn commands(script: &str) -> impl Iterator<Item = Vec<&str>> {
     let lines = script
         .lines()

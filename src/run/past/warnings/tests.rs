@@ -13,7 +13,7 @@ fn state(content: &str) -> FileState {
     }
 }
 
-/// A change of a file; an empty text stands for a missing file.
+/// Returns a change of a file; an empty text stands for a missing file.
 fn change(path: &str, before: &str, after: &str) -> FileChange {
     let some = |content: &str| (!content.is_empty()).then(|| state(content));
     FileChange {

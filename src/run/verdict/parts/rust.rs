@@ -74,7 +74,7 @@ pub fn halves(text: &str) -> Option<Halves> {
     Some(halves)
 }
 
-/// The named items of a file: the range, kind and name of each; `None` if brackets are not balanced.
+/// Returns the named items of a file: the range, kind and name of each; `None` if brackets are not balanced.
 pub fn named(text: &str) -> Option<Vec<(Range<usize>, String)>> {
     let (items, code) = items(text)?;
     let named = items.into_iter().filter_map(|range| {
@@ -85,7 +85,7 @@ pub fn named(text: &str) -> Option<Vec<(Range<usize>, String)>> {
     Some(named.collect())
 }
 
-/// The start of an item, after comments on the file.
+/// Returns the start of an item, after comments on the file.
 fn start(text: &str, code: &str) -> usize {
     let comments = code.len() - code.trim_start().len();
     if code[comments..].starts_with("#!") {
@@ -142,7 +142,7 @@ fn items(text: &str) -> Option<(Vec<Range<usize>>, String)> {
     (depth == 0).then_some((items, code))
 }
 
-/// The end of a comment, which may contain others.
+/// Returns the end of a comment, which may contain others.
 fn comment_end(text: &str, mut at: usize) -> Option<usize> {
     let mut depth = 1_usize;
     while depth > 0 {
