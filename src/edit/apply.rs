@@ -40,7 +40,7 @@ pub struct Tree<'t> {
     pub journal: &'t Path,
     /// The time that new files get as their modification time.
     pub now: SystemTime,
-    /// Counts the files staged so far; staging is most of the work.
+    /// Counter of the files staged so far, if any; staging is most of the work.
     pub staged: Option<&'t Counter>,
 }
 

@@ -42,7 +42,7 @@ pub struct Rights {
 }
 
 impl Rights {
-    /// The permissions and owner in this stat.
+    /// Returns the permissions and owner in this stat.
     pub fn of(stat: &Stat) -> Self {
         Self {
             mode: stat.st_mode & PERMISSIONS,
@@ -50,7 +50,7 @@ impl Rights {
         }
     }
 
-    /// The permissions and owner in these metadata.
+    /// Returns the permissions and owner in these metadata.
     pub fn of_metadata(metadata: &Metadata) -> Self {
         Self {
             mode: metadata.mode() as RawMode & PERMISSIONS,
@@ -131,7 +131,7 @@ fn copy_attributes(old: &File, new: &File) -> io::Result<bool> {
     Ok(!names.iter().any(|name| name == CAPABILITIES))
 }
 
-/// The names of a file's extended attributes; empty if the file system does not support them.
+/// Returns the names of a file's extended attributes; empty if the file system does not support them.
 fn names(file: &File) -> io::Result<Vec<String>> {
     let mut list = match flistxattr_query(file) {
         Ok(0) | Err(Errno::NOTSUP | Errno::NOSYS) => return Ok(Vec::new()),

@@ -25,7 +25,7 @@ pub fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
 }
 
-/// The directories on the way to a path, outermost first; neither the root nor the path itself.
+/// Returns the directories on the way to a path, outermost first; neither the root nor the path itself.
 pub fn ancestors(path: &str) -> impl Iterator<Item = &str> {
     path.match_indices('/').map(|(slash, _)| &path[..slash])
 }

@@ -110,7 +110,7 @@ pub struct ChangeLog {
 }
 
 impl ChangeLog {
-    /// The changes of a run that has not changed anything yet.
+    /// Creates the log of a run that has not changed anything yet.
     pub(super) fn none() -> Self {
         Self {
             schema: SCHEMA,
@@ -133,12 +133,12 @@ impl ChangeLog {
     }
 }
 
-/// The path of the file that holds these bytes for the run in `folder`, relative to the root.
+/// Returns the path of the file that holds these bytes for the run in `folder`, relative to the root.
 pub fn saved_path(folder: &str, before: &Before) -> String {
     format!("{}/{}", vault(folder, before.beside_keys), before.kept)
 }
 
-/// The directory of saved files for the run in `folder`, relative to the root.
+/// Returns the directory of saved files for the run in `folder`, relative to the root.
 pub fn vault(folder: &str, beside_keys: bool) -> String {
     if beside_keys {
         format!("{CONFIG}/{REPLACED}/{}", split(folder).1)

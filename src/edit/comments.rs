@@ -53,7 +53,7 @@ pub enum LineKind {
 pub struct Language(&'static [&'static str]);
 
 impl Language {
-    /// The language of the file at `path`, by its extension.
+    /// Returns the language of the file at `path`, by its extension.
     pub fn of(path: &str) -> Self {
         let end = path.rsplit(['/', '.']).next().unwrap_or(path);
         let is_it = |name: &str| name.eq_ignore_ascii_case(end);
@@ -143,7 +143,7 @@ fn kind_of(comment: &str) -> LineKind {
     }
 }
 
-/// The end marker of a block comment that begins with `mark`.
+/// Returns the end marker of a block comment that begins with `mark`.
 fn end_of(mark: &str) -> Option<&'static str> {
     match mark {
         "/*" | "{/*" => Some("*/"),
@@ -152,7 +152,7 @@ fn end_of(mark: &str) -> Option<&'static str> {
     }
 }
 
-/// The length of the quoted string at the beginning of `text`, or of only the quote if it is not closed.
+/// Returns the length of the quoted string at the beginning of `text`, or of the quote alone if it is not closed.
 fn quoted(text: &str) -> usize {
     let quote = text.as_bytes()[0];
     let mut escaped = false;

@@ -26,7 +26,7 @@ pub struct Digest {
 }
 
 impl Digest {
-    /// The digest of these bytes.
+    /// Returns the digest of these bytes.
     pub fn of(content: &[u8]) -> Self {
         Self {
             size: content.len() as u64,
@@ -34,7 +34,7 @@ impl Digest {
         }
     }
 
-    /// The digest of a file's content from the current position on.
+    /// Returns the digest of a file's content from the current position on.
     ///
     /// # Errors
     /// Fails if the file exceeds the maximum size or cannot be read.
@@ -73,7 +73,7 @@ pub struct Present {
 }
 
 impl Present {
-    /// The file with this stat.
+    /// Returns the identity, permissions and owner in this stat.
     pub(super) fn of(stat: &Stat) -> Self {
         Self {
             fingerprint: stat.into(),
@@ -88,7 +88,7 @@ impl Present {
     }
 }
 
-/// The error for a file that is no longer the verified one.
+/// Returns the error for a file that was changed or replaced since it was verified.
 pub fn changed_meanwhile() -> io::Error {
     io::Error::other("it was changed by somebody else in the meantime")
 }

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 
 use crate::sys::files::{self, Links};
 
-/// Fault injection for tests.
+/// Does nothing; tests replace it to inject faults.
 #[cfg(not(test))]
 #[expect(clippy::unnecessary_wraps, reason = "in tests it fails")]
 fn point() -> Result<(), Errno> {

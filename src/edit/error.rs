@@ -8,7 +8,7 @@ use crate::sys::files::PathError;
 /// The hint if the tree still needs recovery.
 const RECOVER: &str = "fix the cause, and run `code-commit recover`";
 
-/// The hint if the error itself states what happened to the project.
+/// Returns the hint if the error itself states what happened to the project.
 fn again(error: &PathError) -> &'static str {
     match error.source.kind() {
         io::ErrorKind::StorageFull => "make room on the disk and run again",

@@ -8,10 +8,10 @@ use std::sync::LazyLock;
 
 /// Warning about files that run with the tests or checks.
 pub const IN_CHECKS: &str = "runs code when tests or checks are run";
-/// Warning about files that CI obeys.
+/// Warning about files that CI executes or obeys.
 pub const IN_CI: &str = "runs code in CI";
 
-/// Warning about files that git obeys.
+/// Warning about files that git executes or obeys.
 pub const WITH_GIT: &str = "runs code when git is used";
 
 /// The warnings about files, with the patterns of those files. A pattern is a name at any depth, the end of a path, a
@@ -62,7 +62,7 @@ const EXECUTED: [(&str, &str); 7] = [
     ),
 ];
 
-/// Returns the warning about the file at `path`, judged by its name, to be read behind the path; `None` if the file is
+/// Returns the warning about the file at `path`, judged by its name, as words to follow the path; `None` if the file is
 /// neither executed nor obeyed.
 pub fn warning(path: &str) -> Option<&'static str> {
     let path = path.to_ascii_lowercase();

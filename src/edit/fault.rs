@@ -19,7 +19,7 @@ pub enum EditKind {
 }
 
 impl EditKind {
-    /// The new content; `None` if the file is removed.
+    /// Returns the new content; `None` if the file is removed.
     pub fn content(&self) -> Option<&str> {
         match self {
             Self::Write(content) => Some(content),
@@ -61,7 +61,7 @@ pub struct Replacement {
 }
 
 impl Replacement {
-    /// The line of the reply with the `^^^put`, starting at 1.
+    /// Returns the line of the reply with the `^^^put`, starting at 1.
     pub fn put_line(&self) -> usize {
         self.line + memchr_iter(b'\n', self.find.as_bytes()).count() + 1
     }
@@ -264,7 +264,7 @@ fn nearest_line(nearest: Option<&(usize, String, &'static str)>) -> String {
 }
 
 impl FaultKind {
-    /// The flag that permits the fault, if any.
+    /// Returns the flag that permits the fault, if any.
     pub fn flag(&self) -> Option<&'static str> {
         match self {
             Self::Elided { .. } => Some("--allow-elision"),
@@ -275,14 +275,14 @@ impl FaultKind {
     }
 }
 
-/// Losses that a reply may cause in files that it replaces.
+/// The losses that a reply may cause in files that it replaces.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Allowances {
-    /// Comments may replace code, and files may shrink.
+    /// True if comments may replace code, and files may shrink.
     pub elision: bool,
-    /// Files may lose most of their lines.
+    /// True if files may lose most of their lines.
     pub shrink: bool,
-    /// New texts may be in another edit format.
+    /// True if new texts may be in another edit format.
     pub form: bool,
 }
 

@@ -34,7 +34,7 @@ const DIFFS: [&str; 3] = ["diff", "patch", "rej"];
 /// Minimum number of lines for a text to count as numbered.
 const FEWEST_NUMBERED: usize = 3;
 
-/// Returns the line that shows that a text is in the format, if it is.
+/// A function that returns the line that shows that a text is in a format, if it is.
 type Shows = fn(&str) -> Option<usize>;
 
 /// Returns the other edit format used in the new text of the file at `path`, with the line that shows it, starting at
@@ -112,7 +112,7 @@ fn numbered(text: &str) -> Option<usize> {
     (count >= FEWEST_NUMBERED && in_order * 10 >= count * 9).then_some(1)
 }
 
-/// The line number at the beginning of a line, in the format of tools that print files.
+/// Returns the line number at the beginning of a line, in the format of tools that print files.
 fn number(line: &str) -> Option<u64> {
     let line = line.trim_start();
     let rest = line.trim_start_matches(|c: char| c.is_ascii_digit());

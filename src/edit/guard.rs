@@ -32,7 +32,7 @@ pub struct Loss {
 }
 
 impl LossGuard {
-    /// A guard that permits everything, for texts not written by a model.
+    /// Creates a guard that permits everything, for texts not written by a model.
     pub fn off() -> Self {
         Self {
             allowances: Allowances {
@@ -66,8 +66,9 @@ impl LossGuard {
         found
     }
 
-    /// Returns the fault of a file that gets a mark for a secret: the mark of a key in the path of a new file, or a mark
-    /// on a line that `before` lacks or has fewer times. The mark of a credential only counts if `before` has one.
+    /// Returns the fault of a file that gains a mark for a secret: the mark of a key in the path of a new file, or a
+    /// mark on a line that `before` lacks or has fewer times. The mark of a credential only counts if `before` has a
+    /// credential.
     pub(super) fn mark<'b>(
         &self,
         path: &str,
@@ -77,7 +78,7 @@ impl LossGuard {
     ) -> Option<FaultKind> {
         let mark_in = |text: &[u8]| {
             let has = |mark: &&String| memmem::find(text, mark.as_bytes()).is_some();
-            // Few texts have any, and there are many.
+            // A quick check, since most texts contain no mark, and there may be many marks.
             memmem::find(text, ANY_MARK.as_bytes())?;
             self.marks.iter().find(has)
         };
@@ -111,7 +112,7 @@ impl LossGuard {
         found.faults
     }
 
-    /// The fault of a text in another edit format, unless it is allowed.
+    /// Returns the fault of a text in another edit format, unless it is allowed.
     fn foreign(&self, path: &str, found: Option<(usize, EditForm)>) -> Option<ReplyFault> {
         let (line, form) = found.filter(|_| !self.allowances.form)?;
         let path = path.to_owned();
@@ -156,17 +157,17 @@ impl LossGuard {
     }
 }
 
-/// The lines of the texts that a new one replaces which may have a mark for a secret.
+/// The lines, in the texts that a new text replaces, that may contain a mark for a secret.
 #[derive(Debug, Default)]
 pub(super) struct MarkedLines {
-    /// The number of times that each is there.
+    /// The number of occurrences of each line.
     lines: HashMap<Vec<u8>, usize>,
-    /// True if a text has a likely credential.
+    /// True if one of the texts contains a likely credential.
     has_credential: bool,
 }
 
 impl MarkedLines {
-    /// Finds them in these texts, holding one text at a time.
+    /// Collects the lines from these texts, holding one text at a time.
     pub fn of(texts: impl Iterator<Item = impl AsRef<[u8]>>) -> Self {
         let mut found = Self::default();
         for text in texts {
@@ -179,7 +180,7 @@ impl MarkedLines {
     }
 }
 
-/// Returns the lines that may have a mark for a secret, without the white space around them.
+/// Returns the lines that may contain a mark for a secret, without the white space around them.
 fn marked(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let lines = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
     lines.filter(|line| memmem::find(line, ANY_MARK.as_bytes()).is_some())

@@ -124,7 +124,7 @@ impl Journal {
         Ok(None)
     }
 
-    /// The progress of the transaction.
+    /// Returns the progress of the transaction.
     pub fn state(&self) -> JournalState {
         self.state
     }

@@ -182,7 +182,7 @@ fn located<'p>(
     }
 }
 
-/// The offsets of these lines in the text, as whole lines with their line endings; at most `COUNTED` + 1.
+/// Returns the offsets of these lines in the text, as whole lines with their line endings; at most `COUNTED` + 1.
 fn starts(text: &str, find: &str) -> Vec<usize> {
     let mut starts = Vec::from_iter(text.starts_with(find).then_some(0));
     let lines = format!("\n{find}");
@@ -245,13 +245,13 @@ fn not_there(
     }
 }
 
-/// The lines of a text, without their `\n`.
+/// Returns the lines of a text, without their line feeds.
 fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.strip_suffix('\n').unwrap_or(text).split('\n')
 }
 
-/// The shown line with the least edit distance from another, and its number; `None` if no line has anything in common
-/// with it. The time is bounded: after many candidates, the best one so far counts.
+/// Returns the shown line with the smallest edit distance from `sought`, and its number; `None` if no line has anything
+/// in common with it. The time is bounded: after many candidates, the best one so far counts.
 fn nearest<'t>(
     text: &'t str,
     shown: Option<&[Range<usize>]>,
@@ -289,7 +289,7 @@ fn nearest<'t>(
     best
 }
 
-/// The difference between two lines that look alike.
+/// Returns the difference between two lines that look alike.
 fn difference(one: &str, other: &str) -> &'static str {
     let (bare, others) = (one.trim_end_matches('\r'), other.trim_end_matches('\r'));
     if bare == others {
@@ -305,7 +305,7 @@ fn difference(one: &str, other: &str) -> &'static str {
     }
 }
 
-/// A line in the form shown in a fault.
+/// Returns a line in the form shown in a fault.
 fn shown_line(line: &str) -> String {
     escaped(&cut(line.trim_end_matches('\r'), LONGEST))
 }

@@ -57,7 +57,8 @@ pub fn elisions(path: &str, old: &str, new: &str) -> Vec<Elision> {
 /// A line with its number and kind.
 type Numbered<'t> = (usize, &'t str, LineKind);
 
-/// The removed or added lines of a run; `kinds` are those of all lines of the old or new text.
+/// Returns the removed or added lines of a run of changed lines; `kinds` are the kinds of all lines of the old or new
+/// text.
 fn numbered<'t>(run: &[Line<'t>], change: Change, kinds: &[LineKind]) -> Vec<Numbered<'t>> {
     let lines = run.iter().filter(|line| line.kind == change);
     let numbered = lines.filter_map(|line| {
@@ -121,7 +122,7 @@ fn stands_for_code(comment: &[(usize, &str)]) -> Option<usize> {
     cut.or(first).map(|(line, _)| *line)
 }
 
-/// The text of a comment without its markers.
+/// Returns the text of a comment without its markers.
 fn bare(comment: &str) -> &str {
     comment
         .trim()

@@ -39,7 +39,7 @@ pub enum Operation<'e> {
     Remove,
 }
 
-/// Selects whether a transaction is protected against a kill or a power cut.
+/// The protection of a transaction against a kill or a power cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Journalling {
     /// A journal records the operation in progress, and new files are synced before they take effect.

@@ -41,7 +41,7 @@ impl ParsedReply {
         self.edits.iter().find(|edit| edit.path == NEED)
     }
 
-    /// A parsed reply with these blocks, at most one per path; the paths are untrusted text.
+    /// Creates a parsed reply with these blocks, at most one per path; the paths are untrusted text.
     pub fn of_files(mut edits: Vec<(String, EditKind)>) -> Self {
         edits.sort_by(|(one, _), (other, _)| one.cmp(other));
         let edits = edits.into_iter().map(|(path, kind)| FileEdit {
@@ -341,7 +341,7 @@ impl OpenBlock<'_> {
     }
 }
 
-/// The number in `done N`.
+/// Returns the number in `done N`.
 fn count_in(word: &str) -> Option<usize> {
     word.strip_prefix("done ")?.trim_start().parse().ok()
 }

@@ -78,7 +78,7 @@ impl StagedEntry<'_> {
     }
 }
 
-/// The name of the old file while another takes its place, if the two cannot be exchanged.
+/// Returns the name of the old file while another takes its place, if the two cannot be exchanged.
 pub fn old_name(staged: &str) -> String {
     format!("{staged}-old")
 }

@@ -167,7 +167,7 @@ impl<'e> ApplyPlan<'e> {
     }
 }
 
-/// The outermost missing directory on the way to `directory`, which is included.
+/// Returns the outermost missing directory on the way to `directory`, which may be that directory itself.
 fn first_missing<'p>(root: &Root, directory: &'p str) -> Result<Option<&'p str>, Errno> {
     for path in ancestors(directory).chain([directory]) {
         if if_there(root.directory(path))?.is_none() {

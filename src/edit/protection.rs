@@ -18,7 +18,7 @@ use crate::sys::text::BYTE_ORDER_MARK;
 /// The largest file whose values are compared, in bytes.
 const LARGEST: u64 = 64 * MIB;
 
-/// Separates a file's path from a JSON Pointer to the protected value in it.
+/// Start of the JSON Pointer to a protected value, after the path of its file.
 const POINTER: &str = "#/";
 
 /// Protected files, by patterns as in `.gitignore`, and protected values in JSON files.

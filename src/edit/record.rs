@@ -114,7 +114,7 @@ impl Record {
             .next()
     }
 
-    /// The directories to be created, outermost first.
+    /// Returns the directories to be created, outermost first.
     pub fn new_directories(&self) -> BTreeSet<String> {
         let mut made = BTreeSet::new();
         for unit in &self.units {

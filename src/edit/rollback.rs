@@ -273,7 +273,7 @@ fn is_old(directory: &OwnedFd, name: &str, old: Fingerprint) -> Result<bool, Err
     Ok(if_there(statat(directory, name))?.is_some_and(|stat| old == Fingerprint::from(&stat)))
 }
 
-/// The names in a directory, with invalid UTF-8 replaced.
+/// Returns the names in a directory, with invalid UTF-8 replaced.
 fn entries(directory: &OwnedFd) -> Result<Vec<String>, Errno> {
     Dir::read_from(directory)?
         .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
@@ -281,7 +281,7 @@ fn entries(directory: &OwnedFd) -> Result<Vec<String>, Errno> {
         .collect()
 }
 
-/// The directories on the way to `files`, outermost first.
+/// Returns the directories on the way to `files`, outermost first.
 fn directories_of(files: &[(String, Digest)]) -> BTreeSet<&str> {
     files.iter().flat_map(|(file, _)| ancestors(file)).collect()
 }

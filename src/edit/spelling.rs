@@ -42,7 +42,7 @@ pub enum PathScope {
 }
 
 impl PathScope {
-    /// The narrowest scope that allows all of these paths, each of which some scope allows.
+    /// Returns the narrowest scope that allows all of these paths, each of which some scope allows.
     pub fn of<'p>(mut paths: impl Iterator<Item = &'p str>) -> Self {
         if paths.any(|path| broken_rule(path, Self::Reply).is_some()) {
             Self::Agent
@@ -51,7 +51,7 @@ impl PathScope {
         }
     }
 
-    /// The protected directories below the root.
+    /// Returns the protected directories below the root.
     pub fn directories(self) -> &'static [&'static str] {
         match self {
             Self::Reply => &PROTECTED_DIRECTORIES,

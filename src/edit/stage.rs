@@ -116,8 +116,8 @@ fn stage_one(
     Ok(lost)
 }
 
-/// The permissions and owner of a restored file. The record is untrusted, so the owner is taken from the disk, and the
-/// permissions are limited to those of the saved file and of the file being replaced.
+/// Returns the permissions and owner of a restored file. The record is untrusted, so the owner is taken from the disk,
+/// and the permissions are limited to those of the saved file and of the file being replaced.
 fn restored_rights(recorded: RawMode, kept: Rights, present: Option<Present>) -> Rights {
     let present = present.map(|present| present.rights);
     Rights {

@@ -87,7 +87,7 @@ pub fn undo(
     Ok(Undone { edits, applied })
 }
 
-/// The operations that undo the changes, ordered by path.
+/// Returns the operations that undo the changes, ordered by path.
 fn inverse<'c>(
     tree: Tree<'_>,
     folder: &str,

@@ -80,12 +80,12 @@ impl<'r> UndoLog<'r> {
         }
     }
 
-    /// The run's folder, relative to the root.
+    /// Returns the run's folder, relative to the root.
     pub fn folder(&self) -> &str {
         &self.folder
     }
 
-    /// The run's folder by its original handle, even if it has been moved.
+    /// Returns the run's folder through its original handle, even if it has been moved.
     pub(super) fn held(&self) -> io::Result<Root> {
         self.own.held().map(Root::at)
     }
@@ -104,7 +104,7 @@ impl<'r> UndoLog<'r> {
         kept.find(|path| self.own.home().join(path).symlink_metadata().is_err())
     }
 
-    /// The changes of the run.
+    /// Returns the changes of the run.
     pub fn changes(&self) -> &ChangeLog {
         &self.changes
     }
@@ -227,8 +227,8 @@ impl<'r> UndoLog<'r> {
             .map_err(apply_failed("write", format!("{}/{CHANGES}", self.folder)))
     }
 
-    /// Removes the last entry, whose edit was not carried out. If the log cannot be written, the entry stays, which undo
-    /// detects.
+    /// Removes the last entry, whose edit was not carried out. If the log cannot be written, the entry stays, which
+    /// undo detects.
     pub(super) fn retract(&mut self) {
         if let Some(previous) = self.previous.take() {
             self.changes = previous;
@@ -402,7 +402,7 @@ impl LoggedChange {
     }
 }
 
-/// The path of the undo log of the run in `folder`, if it has one.
+/// Returns the path of the undo log of the run in `folder`, if it has one.
 pub fn locate(root: &Path, folder: &str) -> Option<PathBuf> {
     [root.join(folder), root.join(vault(folder, true))]
         .map(|place| place.join(CHANGES))

@@ -38,7 +38,7 @@ pub struct VerifiedEdit {
 }
 
 impl VerifiedEdit {
-    /// The operation on the tree.
+    /// Returns the operation on the tree.
     pub(super) fn operation(&self) -> FileOperation<'_> {
         FileOperation {
             path: &self.edit.path,
@@ -60,12 +60,12 @@ pub struct VerifiedEdits {
 }
 
 impl VerifiedEdits {
-    /// The edits, ordered by path.
+    /// Returns the edits, ordered by path.
     pub fn edits(&self) -> &[VerifiedEdit] {
         &self.edits
     }
 
-    /// The files whose content the reply does not change.
+    /// Returns the files whose content the reply does not change.
     pub fn unchanged(&self) -> &[String] {
         &self.unchanged
     }
@@ -75,19 +75,19 @@ impl VerifiedEdits {
         &self.warnings
     }
 
-    /// The paths, with the new content of files to write; `None` for files to remove.
+    /// Returns the paths, with the new content of files to write; `None` for files to remove.
     pub fn all(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
         let edits = self.edits.iter().map(|VerifiedEdit { edit, .. }| edit);
         edits.map(|edit| (edit.path.as_str(), edit.kind.content()))
     }
 
-    /// The paths of files to write, with their content.
+    /// Returns the paths of files to write, with their content.
     pub fn written(&self) -> impl Iterator<Item = (&str, &str)> {
         self.all()
             .filter_map(|(path, content)| Some((path, content?)))
     }
 
-    /// The paths of files to remove.
+    /// Returns the paths of files to remove.
     pub fn removed(&self) -> impl Iterator<Item = &str> {
         self.all()
             .filter_map(|(path, content)| content.is_none().then_some(path))
@@ -156,7 +156,7 @@ pub struct PathPolicy {
 }
 
 impl PathPolicy {
-    /// The policy for replies in the project at `root`, an absolute path.
+    /// Loads the policy for replies in the project at `root`, an absolute path.
     ///
     /// # Errors
     /// Fails if the root or one of git's ignore files cannot be read.
@@ -164,8 +164,8 @@ impl PathPolicy {
         Self::of(PathScope::Reply, root, program)
     }
 
-    /// The policy for an agent's tools: files that a reply may not touch, and files that git ignores, may be written
-    /// with a warning; `.git` and the program's own directories may not.
+    /// Loads the policy for an agent's tools: files that a reply may not touch, and files that git ignores, may be
+    /// written with a warning; `.git` and the program's own directories may not.
     ///
     /// # Errors
     /// Same as for [`load`](Self::load).
@@ -394,7 +394,7 @@ impl PathPolicy {
         let loss = self.guard.loss(path, old.as_deref(), new, others);
         loss.warnings.iter().for_each(|warning| warn(warning));
         let faults = loss.faults.into_iter().map(|fault| ReplyFault {
-            // The lines of a new text that was computed are not the reply's.
+            // A text computed from replacements has lines of its own, not the reply's.
             line: edit.line + if edit.parts.is_empty() { fault.line } else { 0 },
             ..fault
         });
@@ -575,7 +575,7 @@ fn breach(path: &str, rule: Rule) -> FaultKind {
     FaultKind::Path { path, rule }
 }
 
-/// The fault of a path that decorates `plain`; a rule broken by `plain` takes precedence.
+/// Returns the fault of a path that decorates `plain`; a rule broken by `plain` takes precedence.
 fn misnamed(path: &str, plain: &str, scope: PathScope) -> FaultKind {
     match spelling::broken_rule(plain, scope) {
         Some(rule) => breach(path, rule),

@@ -16,7 +16,7 @@ use crate::secret::Redactor;
 
 const RUN: &str = "logs/run";
 
-/// The time assumed by tests; files they write later are newer.
+/// Returns the time assumed by tests; files they write later are newer.
 fn now() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::new(1_700_000_000, 123_456_789)
 }
@@ -92,14 +92,14 @@ impl Scene {
         files.map(|file| file.unwrap().path()).collect()
     }
 
-    /// The file of the only journal.
+    /// Returns the file of the only journal.
     fn journal_file(&self) -> PathBuf {
         let mut files = self.journal_files();
         assert_eq!(files.len(), 1, "{files:?}");
         files.remove(0)
     }
 
-    /// Every file with its mode and content, and every directory with a trailing slash.
+    /// Returns every file with its mode and content, and every directory with a trailing slash.
     fn listing(&self) -> BTreeMap<String, String> {
         let mut listing = BTreeMap::new();
         let mut pending = vec![self.root.path().to_path_buf()];

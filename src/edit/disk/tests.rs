@@ -18,7 +18,7 @@ thread_local! {
     static CALLS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Does `work` with an injected fault, and returns whether the fault was triggered.
+/// Runs `work` with an injected fault, and returns its result and whether the fault was triggered.
 pub fn with<T>(fault: InjectedFault, work: impl FnOnce() -> T) -> (T, bool) {
     FAULT.set(Some(fault));
     CALLS.set(0);

@@ -6,7 +6,7 @@ use super::*;
 use crate::edit::parse::incomplete;
 use proptest::prelude::*;
 
-/// The new text of the file `f` that was sent as `text`, or the faults.
+/// Returns the new text of the file `f`, which was sent as `text`, or the faults.
 fn applied(text: &str, reply: &str) -> Result<String, Vec<String>> {
     let sent = |path: &str| match path {
         "f" => Sent::Text(text.to_owned()),
@@ -26,7 +26,7 @@ fn applied(text: &str, reply: &str) -> Result<String, Vec<String>> {
     }
 }
 
-/// A reply that replaces these lines of `f`.
+/// Returns a reply that replaces these lines of `f`.
 fn reply(parts: &[(&str, &str)]) -> String {
     let edits: String = parts
         .iter()
@@ -291,7 +291,7 @@ fn the_nearest_line_is_one_that_was_shown() {
     );
 }
 
-/// The positions of these lines in a text.
+/// Returns the positions of these lines in a text.
 fn places(text: &[String], find: &[String]) -> Vec<usize> {
     let windows = text.windows(find.len()).enumerate();
     windows

@@ -59,7 +59,7 @@ fn old() -> String {
     (0..20).map(|n| format!("line {n};\n")).collect()
 }
 
-/// The old text, with all lines except the first and the last replaced by `comment`.
+/// Returns the old text, with all lines except the first and the last replaced by `comment`.
 fn cut(comment: &str) -> String {
     format!("line 0;\n{comment}\nline 19;\n")
 }

@@ -3,7 +3,7 @@
 use super::*;
 use proptest::prelude::*;
 
-/// The edits as `path=content`, removals as `path!`; or the faults.
+/// Returns the edits as `path=content`, removals as `path!`; or the faults.
 fn summary(reply: &str) -> Result<Vec<String>, Vec<String>> {
     let parsed = parse(reply);
     if !parsed.faults.is_empty() {
@@ -217,7 +217,7 @@ proptest! {
     }
 }
 
-/// The paths with the number of their replacements, and the faults, of a reply in the edit format.
+/// Returns the paths with the number of their replacements, and the faults, of a reply in the edit format.
 fn edits(reply: &str) -> (Vec<String>, Vec<String>, Option<String>) {
     let parsed = parse_as(reply, ReplyFormat::Edits);
     let edits = parsed.edits.iter();

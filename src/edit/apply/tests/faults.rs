@@ -22,7 +22,7 @@ fn scene() -> Scene {
     scene
 }
 
-/// The tree before and after the reply.
+/// Returns the tree before and after the reply.
 fn old_and_new() -> (Listing, Listing) {
     before_and_after(SMALL)
 }

@@ -16,8 +16,8 @@ fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// The mode after undoing a change to a file that had the mode `before`, and got the mode `now`, if any, afterwards;
-/// its record is forged.
+/// Returns the mode after undoing a change to a file that had the mode `before` and, if given, got the mode `now`
+/// afterwards; with `forged`, its record claims that mode. Also returns the attributes that were lost.
 fn restored(reply: &str, before: u32, now: Option<u32>, forged: Option<u32>) -> (u32, Vec<String>) {
     let scene = Scene::new(&[("a", "old")]);
     let file = scene.path("a");
