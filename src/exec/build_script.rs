@@ -190,8 +190,8 @@ impl BuildScript<'_> {
         })
     }
 
-    /// Starts the supervisor: in the sandbox if there is one, beside the script in a scratch tree, else on a
-    /// thread, so that `$PPID` is this program.
+    /// Starts the supervisor: inside the sandbox if there is one; in a scratch tree, as a process next to the script;
+    /// else on a thread, so that `$PPID` is this program.
     fn start_supervisor<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,

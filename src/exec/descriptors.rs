@@ -19,13 +19,14 @@ const MAX: usize = 3;
 
 #[cfg(target_os = "linux")]
 const SENDING: SendFlags = SendFlags::NOSIGNAL;
-/// Outside Linux there is no such flag; Rust's runtime ignores SIGPIPE.
+/// No flags outside Linux, which lacks `MSG_NOSIGNAL`; Rust's runtime ignores SIGPIPE.
 #[cfg(not(target_os = "linux"))]
 const SENDING: SendFlags = SendFlags::empty();
 
 #[cfg(target_os = "linux")]
 const RECEIVING: RecvFlags = RecvFlags::CMSG_CLOEXEC;
-/// Outside Linux there is no such flag; programs started while the descriptors are open inherit them.
+/// No flags outside Linux, which lacks `MSG_CMSG_CLOEXEC`: programs started while the descriptors are open inherit
+/// them.
 #[cfg(not(target_os = "linux"))]
 const RECEIVING: RecvFlags = RecvFlags::empty();
 

@@ -1,8 +1,8 @@
 //! Running other programs: one runner for `build.sh` and for an agent's commands, and the sandbox around them.
 //!
-//! A command is started, watched and ended by its [`supervisor`], which is a process inside the sandbox, a process
-//! beside the command, or a thread of this program. In each case, `runner` waits for it and reads its output.
-//! A strict sandbox reaches the network only through `proxy`.
+//! A command is started, watched and ended by its [`supervisor`], which is a process inside the sandbox, a process next
+//! to the command, or a thread of this program. In each case, `runner` waits for the command and reads its output. A
+//! strict sandbox reaches the network only through `proxy`.
 
 pub(crate) mod build_script;
 pub mod child_env;

@@ -27,16 +27,16 @@ use crate::sys::text::line_end;
 /// Number of bytes read at a time.
 const CHUNK: usize = 64 << 10;
 
-/// Reads a command's output. Must be [run](Self::run) on its own thread.
+/// A reader of a command's output. Must be [run](Self::run) on its own thread.
 pub(super) struct Pump {
     reader: PipeReader,
     stop: PipeReader,
     progress: SyncSender<()>,
 }
 
-/// Controls a [`Pump`]. Dropping the handle stops the pump, even if a process still holds the pipe.
+/// A handle on a [`Pump`]. Dropping it stops the pump, even if a process still holds the pipe.
 pub(super) struct PumpHandle {
-    /// Signals that output was read; closed at the end of the output.
+    /// Channel that signals that output was read; closed at the end of the output.
     progress: Receiver<()>,
     _stop: PipeWriter,
 }

@@ -444,7 +444,7 @@ fn nth_id(command: &str, output_file: &Path, turn: u64) -> String {
     format!("proc_{}", digits.collect::<String>())
 }
 
-/// The sentence for a name that no background process has.
+/// Returns the error sentence for a name that no background process has.
 fn unknown(id: &str, names: &[&str]) -> String {
     let others = match names {
         [] => "none is running; those of an interrupted session have ended with it".to_owned(),

@@ -71,7 +71,7 @@ impl ProcessTree {
         let _ = waitpid(Some(self.leader), WaitOptions::NOHANG);
     }
 
-    /// Returns the number of processes left besides the leader.
+    /// Returns the number of remaining processes other than the leader.
     pub fn others(self) -> u64 {
         if !cfg!(target_os = "linux") {
             return test_kill_process_group(self.leader).is_ok().into();

@@ -137,12 +137,12 @@ impl Scratch {
         overlay.map_or_else(|| maker.copy(&self.root()), Ok)
     }
 
-    /// The way in which the tree is separated from the project.
+    /// Returns the way in which the tree is separated from the project.
     pub fn kind(&self) -> ScratchKind {
         self.kind
     }
 
-    /// The path by which this process reaches the root of the tree. Another process may not reach it.
+    /// Returns the path by which this process reaches the root of the tree. Another process may not reach it.
     pub fn root(&self) -> PathBuf {
         match self.namespaces {
             Some(_) => directory_path(&self.view),
@@ -150,7 +150,7 @@ impl Scratch {
         }
     }
 
-    /// The working directory of programs in the tree: the project's path, unless no namespace can be made.
+    /// Returns the working directory of programs in the tree: the project's path, unless no namespace can be made.
     pub fn working_directory(&self) -> &Path {
         match self.namespaces {
             Some(_) => &self.maker.project,
@@ -158,7 +158,7 @@ impl Scratch {
         }
     }
 
-    /// The path by which this process reaches the project itself, even from inside the tree.
+    /// Returns the path by which this process reaches the project itself, even from inside the tree.
     pub fn original(&self) -> PathBuf {
         match self.namespaces {
             Some(_) => directory_path(&self.original),
@@ -166,7 +166,7 @@ impl Scratch {
         }
     }
 
-    /// A directory outside the tree that this process can write to.
+    /// Returns a directory outside the tree that this process can write to.
     pub fn private(&self) -> PathBuf {
         self.place.private()
     }
@@ -284,8 +284,8 @@ impl Scratch {
         Ok(())
     }
 
-    /// Returns a command that runs `program` in the tree's namespaces, and what it needs to enter them, to be held until it
-    /// is started; `None` if there are no namespaces.
+    /// Returns a command that runs `program` in the tree's namespaces, and what it needs to enter them, which must be
+    /// held until it is started; `None` if there are no namespaces.
     pub(super) fn command(&self, program: &OsStr) -> io::Result<Option<(Command, Passed<'_>)>> {
         let (Some(namespaces), Some(own)) = (&self.namespaces, &self.maker.program) else {
             return Ok(None);
@@ -330,7 +330,7 @@ impl Scratch {
     }
 }
 
-/// Makes trees of the first kind that works.
+/// A maker of trees of the first kind that works.
 #[derive(Debug, Clone)]
 struct Maker {
     project: PathBuf,
@@ -410,7 +410,7 @@ impl Maker {
     }
 }
 
-/// The path of an open directory, which works even where links are not followed.
+/// Returns the path of an open directory, which works even where links are not followed.
 fn directory_path(directory: &File) -> PathBuf {
     path_of(directory).join(".")
 }

@@ -113,7 +113,7 @@ fn end_all(find: impl Fn() -> Vec<ProcessInfo>) {
     }
 }
 
-/// Adopts the processes that a build started by this process leaves behind, and ends them on request.
+/// The adoption of the processes that a build of this process leaves behind, until they are ended.
 #[derive(Debug)]
 pub(super) struct Adoption {
     /// Children that existed before; `None` if adoption is impossible or leftovers would be indistinguishable.

@@ -302,7 +302,7 @@ fn first_process(bwrap: &Child) -> Option<Pid> {
 }
 
 impl AsFd for SupervisedChild {
-    /// Readable when the supervisor has sent something or is gone.
+    /// Returns a descriptor that is readable when the supervisor has sent something or is gone.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.line.as_fd()
     }

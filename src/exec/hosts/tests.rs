@@ -1,4 +1,4 @@
-//! Table tests of names, addresses and requests.
+//! Tests of names, addresses and requests, in tables.
 
 use super::*;
 

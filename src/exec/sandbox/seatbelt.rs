@@ -15,8 +15,8 @@ pub(super) struct Seatbelt<'a> {
     pub hidden: &'a [PathBuf],
     /// Paths that may not be changed.
     pub read_only: &'a [PathBuf],
-    /// The only directory besides temporary ones that may be written to, with no network but this machine's own ports;
-    /// `None` leaves the rest of the disk and the network open.
+    /// The only directory, apart from temporary ones, that may be written to, with no network but this machine's own
+    /// ports; `None` leaves the rest of the disk and the network open.
     pub only: Option<&'a Path>,
     /// A directory, and the project in it, the only part of the directory that may be read or changed.
     pub around: Option<(&'a Path, &'a Path)>,

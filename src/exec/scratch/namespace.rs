@@ -80,7 +80,7 @@ impl Namespaces {
     }
 }
 
-/// What a command needs to enter namespaces.
+/// The descriptors and capabilities that a command needs to enter namespaces.
 #[derive(Debug)]
 pub(in crate::exec) struct Passed<'n> {
     /// Descriptors to send to the command's standard input.

@@ -58,17 +58,18 @@ impl Place {
         &self.path
     }
 
-    /// The directory that receives an overlay's changes. Reached through the descriptor, since a tree hides its place.
+    /// Returns the directory that receives an overlay's changes, as a path through the descriptor, since a tree hides
+    /// its place.
     pub fn upper(&self) -> PathBuf {
         self.private().join(UPPER)
     }
 
-    /// The place itself, even if a tree hides it.
+    /// Returns the path of the place itself, which works even if a tree hides it.
     pub fn private(&self) -> PathBuf {
         path_of(&self.directory)
     }
 
-    /// The root of a copy.
+    /// Returns the root of a copy.
     pub fn tree(&self) -> &Path {
         &self.tree
     }
