@@ -17,7 +17,7 @@ pub enum ReviewVerdict {
 }
 
 impl ReviewVerdict {
-    /// The verdict's word in the log.
+    /// Returns the verdict's word in the log.
     pub fn word(self) -> &'static str {
         match self {
             Self::Clean => "CLEAN",

@@ -333,7 +333,7 @@ impl Event {
     }
 }
 
-/// Receives the events of a run.
+/// A receiver of the events of a run.
 pub trait Reporter {
     /// Reports an event.
     fn event(&self, event: &Event);
@@ -350,11 +350,11 @@ pub trait Reporter {
     fn pause(&self) {}
 }
 
-/// Passes events to another reporter, with secrets redacted.
+/// A reporter that passes events to another one, with secrets redacted.
 pub struct WithoutKeys<'r> {
     /// The reporter that receives the events.
     pub inner: &'r dyn Reporter,
-    /// Redacts the keys.
+    /// The redactor for the events.
     pub redactor: &'r Redactor,
 }
 

@@ -33,7 +33,7 @@ impl Severity {
     /// All severities, the gravest first.
     pub const ALL: [Self; 3] = [Self::Error, Self::Warning, Self::Note];
 
-    /// The name, which is also that of SARIF's level.
+    /// Returns the name, which is also SARIF's name for the level.
     pub fn name(self) -> &'static str {
         match self {
             Self::Error => "error",
@@ -42,7 +42,7 @@ impl Severity {
         }
     }
 
-    /// The mark that distinguishes errors from others without colour.
+    /// Returns the mark that distinguishes errors from other problems without colour.
     pub fn mark(self) -> &'static str {
         if self == Self::Error { "\u{2717}" } else { "!" }
     }

@@ -21,7 +21,7 @@ pub enum GateChange {
     Changed,
 }
 
-/// The end of the build with the old gate and the new code.
+/// The outcome of the build with the old gate and the new code.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OldGate {
@@ -36,7 +36,7 @@ pub enum OldGate {
     NotRun,
 }
 
-/// The end of the build with the new tests and the old code.
+/// The outcome of the build with the new tests and the old code.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NewTests {
@@ -81,7 +81,7 @@ pub struct GateRecord {
 }
 
 impl GateFault {
-    /// The fault's name, and the message for each file of the gate.
+    /// Returns the fault's name, and the message for each file of the gate.
     pub fn name_and_message(self) -> [&'static str; 2] {
         match self {
             Self::GateWeakened => [
@@ -97,7 +97,8 @@ impl GateFault {
 }
 
 impl GateRecord {
-    /// The reasons for which a strict gate fails the change. New tests that assert nothing need not prove anything.
+    /// Returns the reasons for which a strict gate fails the change. New tests that assert nothing need not prove
+    /// anything.
     pub fn faults(&self) -> Vec<GateFault> {
         let is_weakened = self.old_gate == OldGate::Failed && self.excused.is_empty();
         let proves_nothing = self.new_tests == NewTests::NotDiscriminating;
@@ -120,7 +121,7 @@ impl GateRecord {
         }
     }
 
-    /// The verdict in two lines.
+    /// Returns the verdict in two lines.
     pub fn summary(&self) -> [String; 2] {
         let old = match (self.old_gate, self.change) {
             (OldGate::NotRun, _) => "the gate is as it was".to_owned(),

@@ -24,7 +24,7 @@ impl Mode {
     /// All modes, in the order in which the user cycles through them.
     pub const ALL: [Self; 3] = [Self::Regular, Self::AutoPilot, Self::Planning];
 
-    /// The mode's name, as shown to users.
+    /// Returns the mode's name, as shown to users.
     pub fn title(self) -> &'static str {
         match self {
             Self::Regular => "Regular",
@@ -33,7 +33,7 @@ impl Mode {
         }
     }
 
-    /// The mode that follows; the first one follows the last.
+    /// Returns the next mode; after the last one comes the first.
     pub fn next(self) -> Self {
         Self::ALL[(self as usize + 1) % Self::ALL.len()]
     }

@@ -30,7 +30,7 @@ pub enum OrchestrationStatus {
 }
 
 impl OrchestrationStatus {
-    /// The status's name in the report.
+    /// Returns the status's name in the report.
     pub fn word(self) -> &'static str {
         match self {
             Self::Completed => "completed",

@@ -70,37 +70,37 @@ impl Recording {
         Ok(Self { folder, run })
     }
 
-    /// The steps that a model has answered, each with the model's name and the format of the reply.
+    /// Returns the steps that a model has answered, each with the model's name and the format of the reply.
     fn steps(&self) -> impl Iterator<Item = (StepId, &str, ReplyFormat)> {
         let steps = self.run.steps.iter();
         steps.filter_map(|step| Some((step.id()?, step.model.as_deref()?, step.reply_format)))
     }
 
-    /// Returns whether the attempt of this step was ended since another one had passed.
+    /// Returns whether the attempt of this step was ended because another one had passed.
     fn was_ended(&self, step: &StepId) -> bool {
         let mut attempts = self.run.choice.iter().flat_map(|choice| &choice.attempts);
         let was_ended = |error: &Option<String>| error.as_deref() == Some(ENDED);
         attempts.any(|attempt| attempt.step == step.to_string() && was_ended(&attempt.error))
     }
 
-    /// The model of the first query, if recorded.
+    /// Returns the model of the first query, if recorded.
     pub fn first_model(&self) -> Option<&str> {
         self.run.model.as_deref()
     }
 
-    /// The first model that was asked for this purpose, if recorded.
+    /// Returns the first model that was asked for this purpose, if recorded.
     pub fn model_of(&self, purpose: &Purpose) -> Option<&str> {
         let mut steps = self.steps();
         steps.find_map(|(id, model, _)| (id.purpose == *purpose).then_some(model))
     }
 
-    /// The steps that the model answered, with the formats of its replies.
+    /// Returns the steps that this model answered, with the formats of its replies.
     pub fn steps_of(&self, model: &str) -> Vec<(StepId, ReplyFormat)> {
         let steps = self.steps().filter(|(_, answered, _)| *answered == model);
         steps.map(|(id, _, format)| (id, format)).collect()
     }
 
-    /// The models of the attempts besides the first one, in order.
+    /// Returns the models of the attempts besides the first one, in order.
     pub fn others(&self) -> Vec<Option<String>> {
         let mut others = BTreeMap::new();
         for (id, model, _) in self.steps() {
@@ -112,17 +112,17 @@ impl Recording {
         others.into_values().collect()
     }
 
-    /// The format of the last reply, if there is one.
+    /// Returns the format of the last reply, if there is one.
     pub fn reply_format(&self) -> Option<ReplyFormat> {
         self.steps().last().map(|(.., format)| format)
     }
 
-    /// The models that answered, without duplicates.
+    /// Returns the models that answered, without duplicates.
     pub fn models(&self) -> BTreeSet<&str> {
         self.steps().map(|(_, model, _)| model).collect()
     }
 
-    /// The number of the last repair allowed: the usual limit, or more if a resumed run had more.
+    /// Returns the number of the last repair allowed: the usual limit, or more if a resumed run had more.
     pub fn repairs(&self) -> u16 {
         let ids = self.steps().map(|(id, ..)| id);
         let repairs = ids.filter(|id| id.purpose == Purpose::REPAIR);
@@ -152,13 +152,13 @@ impl Recording {
         ended().or_else(killed)
     }
 
-    /// The recorded run's folder.
+    /// Returns the recorded run's folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The model to replay `purpose` with: the recorded one, which is also the only one that may be requested; `None`
-    /// if none is recorded.
+    /// Returns the model to replay `purpose` with: the recorded one, which is also the only one that may be requested;
+    /// `None` if none is recorded.
     ///
     /// # Errors
     /// Fails if a different model is requested, or the recorded one is not in the table.

@@ -263,7 +263,7 @@ pub struct ErrorRecord {
 }
 
 impl ErrorRecord {
-    /// The reason in the form of an error's code.
+    /// Returns the reason in the form of an error's code.
     pub fn code(&self) -> String {
         let later = if self.retryable { "later" } else { "never" };
         let status = self.http_status.map(|status| status.to_string());
@@ -406,7 +406,7 @@ impl RunRecord {
         });
     }
 
-    /// The tokens of all calls together; `None` if no vendor reports them.
+    /// Returns the tokens of all calls together; `None` if no vendor reports them.
     pub fn usage(&self) -> Option<Usage> {
         let used = self.steps.iter().filter_map(|step| step.usage);
         used.reduce(Usage::plus)

@@ -46,7 +46,7 @@ const RECORD: usize = 64 << 10;
 /// The error from writing a file of the run.
 pub type LogError = PathError;
 
-/// Writes a run's folder.
+/// A writer of a run's folder.
 #[derive(Debug, Clone)]
 pub struct RunLog<'r> {
     folder: Arc<RunFolder>,
@@ -79,17 +79,17 @@ impl<'r> RunLog<'r> {
         })
     }
 
-    /// The run's folder.
+    /// Returns the run's folder.
     pub fn folder(&self) -> Arc<RunFolder> {
         Arc::clone(&self.folder)
     }
 
-    /// The folder's path, relative to the project's root.
+    /// Returns the folder's path, relative to the project's root.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The path of a step's file, relative to the project's root.
+    /// Returns the path of a step's file, relative to the project's root.
     pub fn path_of(&self, step: &StepId, artifact: Artifact) -> String {
         format!("{}/{}", self.name, run_files::name(step, artifact))
     }
@@ -210,7 +210,7 @@ impl<'r> RunLog<'r> {
         .map(drop)
     }
 
-    /// The path for the output of the `nth` command that an agent runs in a step, counted from 1.
+    /// Returns the path for the output of the `nth` command that an agent runs in a step, counted from 1.
     pub fn command_output(&self, step: &StepId, nth: u32) -> PathBuf {
         let artifact = Artifact::Output(nth);
         self.folder.path().join(run_files::name(step, artifact))

@@ -237,7 +237,7 @@ impl Step {
         !self.purpose.is_workflows()
     }
 
-    /// The files that the step changed, each with the action taken: `wrote` or `removed`.
+    /// Returns the files that the step changed, each with the action taken: `wrote` or `removed`.
     pub fn changed_files(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.edits.iter().flat_map(|edits| {
             let written = edits.written.iter().map(|path| ("wrote", path.as_str()));

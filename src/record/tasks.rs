@@ -21,7 +21,7 @@ pub enum TaskStatus {
 }
 
 impl TaskStatus {
-    /// The status's sign in a list.
+    /// Returns the status's sign in a list.
     fn sign(self) -> &'static str {
         match self {
             Self::Pending => "[ ]",
@@ -55,7 +55,7 @@ impl Task {
     }
 }
 
-/// Matches a task. A parenthesis right after the brackets would make it a link.
+/// The pattern of a task. A parenthesis right after the brackets would make it a link.
 static TASK: LazyLock<Regex> = LazyLock::new(|| {
     regex(concat!(
         r"^\s*(?:(?:[-*+]+|\d+[.)])\s*)?\[\s*(?:",

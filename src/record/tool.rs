@@ -50,7 +50,7 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// The words for an action in progress, for a finished one, and for an order; `name` is the tool's.
+    /// Returns the words for an action in progress, a finished one, and an imperative; `name` is the tool's.
     fn forms(self, name: &str) -> [&str; 3] {
         match self {
             Self::Use | Self::Ask => [name; 3],
@@ -73,13 +73,13 @@ impl Verb {
         }
     }
 
-    /// The words for an action in progress and for a finished one; `name` is the tool's.
+    /// Returns the words for an action in progress and for a finished one; `name` is the tool's.
     pub fn words(self, name: &str) -> (&str, &str) {
         let [doing, done, _] = self.forms(name);
         (doing, done)
     }
 
-    /// The words for an action as an order, such as `Edit`, or `$` before a command; `name` is the tool's.
+    /// Returns the imperative for an action, such as `Edit`, or `$` before a command; `name` is the tool's.
     pub fn order(self, name: &str) -> &str {
         let [.., order] = self.forms(name);
         order
@@ -139,7 +139,7 @@ pub enum CommandEnd {
 }
 
 impl CommandEnd {
-    /// The exit code, if the command has one.
+    /// Returns the exit code, if the command has one.
     pub fn code(self) -> Option<i32> {
         match self {
             Self::Exited(code) => Some(code),
