@@ -146,7 +146,7 @@ fn stage(path: &Path, mode: RawMode) -> io::Result<NamedTempFile> {
         })
 }
 
-/// Opens an unnamed file in a directory.
+/// The flag that opens an unnamed file in a directory.
 #[cfg(target_os = "linux")]
 const NAMELESS: OFlags = OFlags::TMPFILE;
 #[cfg(not(target_os = "linux"))]

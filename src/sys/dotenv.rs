@@ -34,7 +34,7 @@ pub enum DotenvProblem {
     Dollar(usize),
 }
 
-/// Creates the problem of the line with this number.
+/// A constructor of a problem, given the line's number.
 type Fault = fn(usize) -> DotenvProblem;
 const MALFORMED: Fault = DotenvProblem::Malformed;
 

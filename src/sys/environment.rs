@@ -46,7 +46,7 @@ impl Environment {
             .collect()
     }
 
-    /// Returns the names of the variables whose value is UTF-8 and satisfies `such`.
+    /// Returns the names of the variables whose value is UTF-8 and satisfies the predicate `such`.
     pub fn names_where(&self, such: impl Fn(&str) -> bool) -> Vec<OsString> {
         let is_such = |value: &OsString| value.to_str().is_some_and(&such);
         let found = self.0.iter().filter(|(_, value)| is_such(value));
@@ -142,8 +142,8 @@ pub struct SystemClock {
 }
 
 impl SystemClock {
-    /// Checks that the wall-clock time `now` is plausible: before 1970, no certificate is valid, and time stamps make no
-    /// sense.
+    /// Checks that the wall-clock time `now` is plausible: before 1970, no certificate is valid, and time stamps make
+    /// no sense.
     ///
     /// # Errors
     /// Fails if `now` is before 1970.

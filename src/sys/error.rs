@@ -30,7 +30,7 @@ impl Error {
         name.flatten().map_or(Exit::LocalIo, Exit::named)
     }
 
-    /// Returns the reason, for programs: of several problems, that of the first for which a later try does not help.
+    /// Returns the reason, for programs; with several problems, that of the first one that a retry cannot resolve.
     pub fn reason(&self) -> Reason {
         let of = |problem: &dyn Diagnostic| {
             Reason::parse(problem.code()?.to_string().split_once('/')?.1)
@@ -44,7 +44,7 @@ impl Error {
         reasons.min_by_key(|reason| reason.retryable).unwrap_or(own)
     }
 
-    /// Returns the problems that the error consists of, each with its hint; the error itself if it is one alone.
+    /// Returns the problems that the error consists of, each with its hint; if it has no parts, only the error itself.
     pub fn problems(&self) -> Vec<(String, Option<String>)> {
         let related = self.related().into_iter().flatten();
         let problems: Vec<_> = related.map(|one| (one.to_string(), one.hint())).collect();

@@ -7,7 +7,7 @@ pub mod text;
 use std::collections::VecDeque;
 use std::io::{self, Write};
 
-/// Collects a stream: complete up to the limit, otherwise its beginning and its end, of half the limit each.
+/// A stream that is kept complete up to the limit, otherwise its beginning and its end, of half the limit each.
 #[derive(Debug, Clone, Default)]
 pub struct Excerpt {
     head: Vec<u8>,

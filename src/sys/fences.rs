@@ -57,7 +57,7 @@ pub(crate) enum FenceLine {
     Closing,
 }
 
-/// Tracks fenced blocks in a text, line by line.
+/// A tracker of the fenced blocks in a text, line by line.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct FenceScanner<'t> {
     open: Option<Fence<'t>>,

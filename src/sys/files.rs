@@ -418,7 +418,7 @@ mod tests {
     use std::os::unix::fs::symlink;
     use std::os::unix::net::UnixListener;
 
-    /// A directory with one entry of each kind that is not a regular file.
+    /// Returns a directory with one entry of each kind that is not a regular file.
     fn odd_things() -> (tempfile::TempDir, Vec<PathBuf>) {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);

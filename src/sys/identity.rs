@@ -22,8 +22,8 @@ pub(crate) type FileIdentity = Option<(FileId, Option<SystemTime>)>;
 /// A point in time: seconds and nanoseconds since 1970.
 pub(crate) type Stamp = (i64, i64);
 
-/// Identifies a file and its state without reading it. The device is left out: its number may change from boot to boot,
-/// and files are only compared within one directory.
+/// The identity and state of a file, determined without reading it. The device is left out: its number may change from
+/// boot to boot, and files are only compared within one directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint {
     /// The inode number.
@@ -65,7 +65,7 @@ pub(crate) fn identity(metadata: io::Result<Metadata>) -> FileIdentity {
     Some((file_id(&metadata), metadata.created().ok()))
 }
 
-/// The time of the last change of a file's content, name or metadata (ctime), which programs cannot set.
+/// Returns the time of the last change to a file's content, name or metadata (ctime), which programs cannot set.
 pub(crate) fn changed(stat: &Stat) -> Stamp {
     (number(stat.st_ctime), number(stat.st_ctime_nsec))
 }

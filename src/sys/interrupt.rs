@@ -93,13 +93,13 @@ impl From<Interrupted> for io::Error {
     }
 }
 
-/// Reports whether a signal has arrived. Cloning is cheap, and all clones see the same signals.
+/// A view of the signals that have arrived. Cloning is cheap, and all clones see the same signals.
 #[derive(Debug, Clone)]
 pub struct Interrupt {
     /// Number of the latest SIGTERM or SIGHUP, or 0. Never reset to 0.
     lasting: Arc<AtomicUsize>,
-    /// Receives a byte for each signal, so that from the first one on every wait returns immediately. The byte is also
-    /// the only record of a SIGINT, so that the record and the wake-up can never disagree.
+    /// Socket that receives a byte for each signal, so that from the first one on every wait returns immediately. The
+    /// byte is also the only record of a SIGINT, so that the record and the wake-up can never disagree.
     wake: Arc<UnixStream>,
     /// Other end of the socket pair, to which the handlers write.
     sender: Arc<UnixStream>,
@@ -303,7 +303,7 @@ impl Interrupt {
         Box::leak(Box::new(Self::never().unwrap()))
     }
 
-    /// Does what the handlers of a signal do.
+    /// Simulates the arrival of a signal, as its handlers would record it.
     pub(crate) fn simulate(&self, signal: Signal) {
         if signal.lasts() {
             let number = usize::from(signal.number());

@@ -7,7 +7,7 @@ use memchr::memchr;
 
 use super::text::without_mark;
 
-/// Extracts lines from a stream of bytes, however it is split into pieces.
+/// An extractor of lines from a stream of bytes, however it is split into pieces.
 #[derive(Debug, Default)]
 pub struct Lines {
     /// Incomplete last line.

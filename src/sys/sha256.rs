@@ -7,12 +7,12 @@ use sha2::{Digest as _, Sha256};
 /// The number of bytes read at a time.
 const CHUNK: usize = 64 << 10;
 
-/// The digest of these bytes.
+/// Returns the digest of these bytes.
 pub fn of(content: impl AsRef<[u8]>) -> String {
     hex(&Sha256::digest(content))
 }
 
-/// The digest of everything that is read.
+/// Returns the digest of everything that is read.
 ///
 /// # Errors
 /// Fails if reading fails.

@@ -16,7 +16,7 @@ pub struct Event {
     pub data: Vec<u8>,
 }
 
-/// Extracts events from a stream of bytes, however it is split into pieces.
+/// An extractor of events from a stream of bytes, however it is split into pieces.
 #[derive(Debug, Default)]
 pub struct Events {
     /// Incomplete last line.

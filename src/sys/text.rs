@@ -44,7 +44,7 @@ pub(crate) fn first_lines(lines: impl IntoIterator<Item = String>, most: usize) 
     first
 }
 
-/// The texts before and after each place where `word` stands by itself, not as a part of another word.
+/// Returns the texts before and after each occurrence of `word` as a whole word.
 pub(crate) fn around_word<'t>(
     text: &'t str,
     word: &'t str,
@@ -147,7 +147,7 @@ pub(crate) fn line_end(text: &str) -> &'static str {
     }
 }
 
-/// The number of the line at a byte offset, counted from 1.
+/// Returns the number of the line at a byte offset, counted from 1.
 pub(crate) fn line_of(text: &[u8], at: usize) -> usize {
     memchr_iter(b'\n', text.get(..at).unwrap_or(text)).count() + 1
 }

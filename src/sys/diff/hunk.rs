@@ -109,7 +109,7 @@ fn number(start: usize, end: usize) -> usize {
     if start == end { start } else { start + 1 }
 }
 
-/// Collects a hunk's lines from the two texts.
+/// A collector of a hunk's lines from the two texts.
 struct HunkBuilder<'a, 'c> {
     comparison: &'c Comparison<'a>,
     /// Number of lines of each text that were already taken or skipped.
@@ -139,7 +139,7 @@ impl HunkBuilder<'_, '_> {
     }
 }
 
-/// Finds the headings of successive hunks, examining each line only once.
+/// A finder of the headings of successive hunks, which examines each line only once.
 #[derive(Debug, Default)]
 struct Headings<'a> {
     last: Option<&'a [u8]>,

@@ -41,7 +41,7 @@ fn change(
     }
 }
 
-/// This many lines, each with `prefix` and a number.
+/// Returns this many lines, each with `prefix` and a number.
 fn numbered(prefix: &str, count: usize) -> String {
     (0..count).map(|nth| format!("{prefix} {nth}\n")).collect()
 }
@@ -112,7 +112,7 @@ impl Repository {
         output(git.args(&self.trees))
     }
 
-    /// `git diff` without the lines that contain hashes.
+    /// Returns the output of `git diff` without the lines that contain hashes.
     fn unified(&self) -> Vec<u8> {
         let text = self.diff(&[]);
         let lines = text.split_inclusive(|byte| *byte == b'\n');
@@ -382,7 +382,7 @@ fn rebuilt(before: &[u8], after: &[u8]) -> Vec<u8> {
     made
 }
 
-/// Files with few distinct lines, so that many are equal.
+/// Generates files with few distinct lines, so that many lines are equal.
 fn content() -> impl Strategy<Value = Vec<u8>> {
     let line = prop::sample::select(vec![
         &b"a"[..],

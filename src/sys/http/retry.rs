@@ -29,7 +29,7 @@ impl Advice {
                 Some("false") => Some(false),
                 _ => None,
             },
-            // Zero is ignored: all attempts would be used up immediately.
+            // Zero is ignored, because it would use up all attempts immediately.
             wait: milliseconds
                 .or_else(retry_after)
                 .filter(|wait| !wait.is_zero()),

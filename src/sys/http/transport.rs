@@ -34,7 +34,7 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
 /// Interval between checks for a signal while the resolver's thread runs.
 const RESOLVER_TICK: Duration = Duration::from_millis(50);
 
-/// Opens TCP connections, unless an earlier connector in the chain (a proxy) has already done so.
+/// A connector that opens TCP connections, unless an earlier one in the chain (a proxy) has already done so.
 #[derive(Debug)]
 pub struct TcpConnector {
     /// Interrupt that ends every wait.
