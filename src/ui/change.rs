@@ -101,7 +101,7 @@ fn ranges(header: &str) -> Option<[std::ops::Range<usize>; 2]> {
     Some([range(before)?, range(after)?])
 }
 
-/// Replaces invisible characters by their numbers, such as `<U+200B>`. Emoji combined by a joiner stay whole.
+/// Replaces invisible characters with their code points, such as `<U+200B>`. Emoji combined by a joiner stay whole.
 pub fn seen(text: &str) -> String {
     let is_hidden = |c: char| {
         let is_blank = c.is_whitespace() && !matches!(c, ' ' | '\n');

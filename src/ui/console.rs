@@ -32,13 +32,13 @@ use crate::sys::numbers::counted;
 use crate::sys::text::{self, truncated};
 use crate::ui::{mirror, stderr, stdout};
 
-/// Reports events to the user at the terminal and to the program that reads stdout.
+/// A reporter to the user at the terminal and to the program that reads stdout.
 pub struct Output<'r> {
     options: ConsoleOptions,
     redactor: &'r Redactor,
     format: OutputFormat,
     lines: JsonLines<'r>,
-    /// Turns paths into links, if the terminal supports them.
+    /// The maker of links to paths, if the terminal supports them.
     pub(crate) links: Option<Links>,
     /// The indicator for the running step.
     spinner: Spinner,
@@ -153,7 +153,7 @@ impl<'r> Output<'r> {
         self.options.terminal && !self.options.quiet
     }
 
-    /// Returns whether animation is wanted during an agent's work; without colours, the output is plain text.
+    /// Returns whether output during an agent's work is decorated; without colours, it is plain text.
     fn is_decorated(&self) -> bool {
         self.options.colors.stderr
     }

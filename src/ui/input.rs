@@ -28,7 +28,7 @@ pub const PROMPT_LIMIT: usize = 10 << 20;
 
 /// A user who can be asked.
 pub type User = RefCell<Box<dyn LineReader>>;
-/// Opens the input when the user is to be asked.
+/// A function that opens the input once a user has to be asked.
 pub type OpenUser<'i> = &'i dyn Fn() -> Result<Box<dyn LineReader>, InputError>;
 
 /// The outcome of asking for a line, or for a request.
@@ -121,7 +121,7 @@ pub trait LineReader {
         Ok(self.line(prompt)?.map(Into::into))
     }
 
-    /// Takes this as the next request.
+    /// Queues a submission to be returned as the next request.
     fn send(&mut self, request: Submission);
 
     /// Asks for a line without echoing it, if possible.
@@ -171,14 +171,14 @@ pub trait LineReader {
     fn forget_typed_ahead(&mut self) {}
 }
 
-/// Reads lines from a pipe or a file, or from a user at a terminal with its built-in line editing: a terminal without
-/// cursor movement, one with stdout redirected, or by choice. Prompts go to stderr, but there is none for piped
-/// requests. Reading stops at the first error.
+/// A reader of lines from a pipe or a file, or from a user at a terminal with its built-in line editing: a terminal
+/// without cursor movement, one with stdout redirected, or by choice. Prompts go to stderr, except that piped requests
+/// have none. Reading stops at the first error.
 pub struct Lines<R> {
     reader: BufReader<R>,
     /// The number of the next line.
     number: usize,
-    /// Interrupts a wait for the user.
+    /// The interrupt for a wait for the user; `None` if no user types the lines.
     person: Option<Interrupt>,
     /// A request to return before the next line.
     pending: Option<Submission>,

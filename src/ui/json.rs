@@ -21,7 +21,7 @@ pub const SCHEMA: u32 = 1;
 /// The number of tokens of a streamed reply between two events.
 const TOKENS_AN_EVENT: u64 = 500;
 
-/// Writes one event per line.
+/// A writer of events, one per line.
 pub struct JsonLines<'r> {
     pub clock: &'r dyn Clock,
     pub redactor: &'r Redactor,
@@ -50,7 +50,8 @@ impl JsonLines<'_> {
         self.line("result", json!({ "result": result }))
     }
 
-    /// Returns whether to write the event: progress of a streamed reply is reported only every [`TOKENS_AN_EVENT`] tokens.
+    /// Returns whether to write the event: the progress of a streamed reply is reported only every [`TOKENS_AN_EVENT`]
+    /// tokens.
     fn is_due(&self, event: &Event) -> bool {
         let Event::Receiving {
             output_tokens,
@@ -173,7 +174,7 @@ mod tests {
     use crate::record::tasks::{Task, TaskStatus};
     use crate::record::tool::{ToolEnd, Verb};
 
-    /// The schema, modified to reject anything that it does not describe.
+    /// Returns the schema, modified to reject anything that it does not describe.
     fn schema() -> jsonschema::Validator {
         let text = include_str!("../../fixtures/schema/events.schema.json");
         let mut schema: Value = serde_json::from_str(text).unwrap();

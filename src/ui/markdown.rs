@@ -19,8 +19,8 @@ const NARROWEST: usize = 20;
 /// The indentation of code blocks.
 const CODE_INDENT: &str = "    ";
 
-/// Highlights code in a language, returning the pieces of each line: only of the first lines while the rest is
-/// being computed, and `None` if the language is unknown.
+/// A function that highlights code in a language and returns the pieces of each line: only of the first lines while the
+/// rest is being computed, and `None` if the language is unknown.
 pub type CodePainter<'c> = &'c dyn Fn(&str, &str) -> Option<Vec<Pieces>>;
 
 /// Renders `text` in `columns` columns, with styles if `is_styled`, and with code highlighted by `code`.

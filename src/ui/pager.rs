@@ -29,8 +29,8 @@ pub struct Pager {
 }
 
 impl Pager {
-    /// Finds the user's pager: `$PAGER`, or else `less` from an absolute directory of `PATH` outside `project`;
-    /// `None` if there is none or the user disables it by an empty `PAGER` or `cat`.
+    /// Finds the user's pager: `$PAGER`, or else `less` from an absolute directory of `PATH` outside `project`; `None`
+    /// if there is none, or the user disables it with an empty `PAGER` or `cat`.
     pub fn of(environment: &Environment, project: &Path) -> Option<Self> {
         let words = match environment.os("PAGER").map(OsStr::to_str) {
             Some(command) => shlex::split(command?)?,

@@ -28,10 +28,10 @@ const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '�
 /// The number of columns left free for the `^C` that a terminal echoes, which would otherwise wrap.
 const ECHO: usize = 4;
 
-/// Clears the line.
+/// The sequence that clears the line.
 const CLEAR: &str = "\r\x1b[K";
 
-/// Shows the current activity.
+/// An animation that shows the current activity.
 #[derive(Debug, Default)]
 pub(super) struct Spinner(Arc<Turning>);
 

@@ -47,7 +47,7 @@ static SYNTAXES: LazyLock<SyntaxSet> = LazyLock::new(|| {
     from_uncompressed_data(picked).unwrap_or_default()
 });
 
-/// Highlights files until its budget is spent.
+/// A syntax highlighter with a budget, which all files share.
 pub struct Highlighter<'a> {
     rules: Vec<(Scope, CssClass)>,
     left: usize,

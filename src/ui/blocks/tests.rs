@@ -105,7 +105,7 @@ fn tabs_are_blanks_up_to_the_next_stop() {
     }
 }
 
-/// Hostile text: any characters, many of them special.
+/// Generates hostile text: any characters, many of them special.
 fn any_text() -> impl Strategy<Value = String> {
     let special = prop::sample::select(vec![
         "\u{4f60}",

@@ -5,7 +5,7 @@ use crate::model::{Purpose, Tier};
 use crate::record::tool::{ToolEnd, Verb};
 use std::time::Duration;
 
-/// The title or label of an event, and its text.
+/// Returns the title or label of an event, and its text.
 fn seen(event: &Event) -> String {
     let Some(shown) = present(event) else {
         return String::new();

@@ -10,7 +10,7 @@ fn lines(text: &str) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// The line, in which each piece is followed by its class.
+/// Returns the line, in which each piece is followed by its class.
 fn told(line: &str, pieces: &Pieces) -> String {
     let mut from = 0;
     let mut text = String::new();
@@ -124,7 +124,7 @@ fn the_patterns_of_all_languages_compile() {
     }
 }
 
-/// A language inside another one that is not there is plain, up to where it ends.
+/// Code in an embedded language that is not available is plain, up to its end.
 #[test]
 fn missing_embedded_language_is_plain_until_it_ends() {
     let mut syntaxes = SYNTAXES.syntaxes().iter();

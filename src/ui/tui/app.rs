@@ -369,7 +369,7 @@ impl App {
         self.armed.is_some()
     }
 
-    /// Returns whether the input contains text, in which case a question would interrupt the user.
+    /// Returns whether the input contains text, in which case a question would interrupt the user's typing.
     pub fn is_typing(&self) -> bool {
         !self.composer.is_empty()
     }

@@ -40,7 +40,7 @@ pub fn channel() -> io::Result<(ScreenSender, ScreenReceiver)> {
     Ok((sender, receiver))
 }
 
-/// Wakes the screen to check for updates. Cloning is cheap.
+/// A handle that wakes the screen to check for updates. Cloning is cheap.
 #[derive(Debug, Clone)]
 pub struct Wake(Arc<UnixStream>);
 

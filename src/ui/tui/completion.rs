@@ -178,7 +178,7 @@ pub fn pattern(typed: &str, case: CaseMatching) -> Pattern {
 }
 
 impl AsRef<str> for CommandHint {
-    /// The name, by which it is matched.
+    /// Returns the name, by which it is matched.
     fn as_ref(&self) -> &str {
         &self.name
     }

@@ -39,7 +39,7 @@ pub struct ComposerOptions {
     pub root: PathBuf,
     /// The history of submissions; `None` to keep none.
     pub history: Option<History>,
-    /// Wakes the screen when paths have been listed.
+    /// The handle that wakes the screen when paths have been listed.
     pub wake: Option<Wake>,
     /// True if the agent takes no pictures: a path then stays in the text.
     pub is_text_only: bool,

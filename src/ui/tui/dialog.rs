@@ -1,6 +1,6 @@
 //! Dialogs with the user: a permission, a choice from a list, a line of text. Pure.
 //!
-//! Guarantees that only the respective key grants a permission: neither Enter without a preceding arrow key nor a paste
+//! Guarantees that only its own key grants a permission: neither Enter without a preceding arrow key nor a paste
 //! answers a question. Nothing shown controls the terminal, and only the length of a secret is shown.
 
 mod question;

@@ -22,7 +22,7 @@ pub enum TerminalInput {
     Paste(String),
     /// The wheel was turned by this number of notches, up if negative.
     Wheel(i32),
-    /// The terminal has got the focus, or lost it.
+    /// The terminal has gained focus (true) or lost it (false).
     Focus(bool),
 }
 
@@ -67,7 +67,7 @@ pub fn moved(key: KeyEvent, at: usize, count: usize) -> Option<usize> {
     }
 }
 
-/// Decodes bytes as they arrive.
+/// A decoder of bytes as they arrive.
 #[derive(Debug, Default)]
 pub struct KeyDecoder {
     /// The bytes of an incomplete event.
@@ -546,7 +546,7 @@ mod tests {
         );
     }
 
-    /// Bytes as sent by a terminal or an attacker.
+    /// Generates bytes as sent by a terminal or an attacker.
     fn stream() -> impl Strategy<Value = Vec<u8>> {
         const PIECES: &[&[u8]] = &[
             b"\x1b",

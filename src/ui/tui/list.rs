@@ -12,7 +12,7 @@ use crate::sys::text::printable;
 pub const CANCEL: &str = "Press Esc to cancel";
 /// The hint of a dialog that waits for the text in the input.
 pub const SENDS: &str = "Enter sends it | Press Esc to cancel";
-/// The hint of an agent's question, whose work goes on without an answer.
+/// The hint for an agent's question, after which the work continues even without an answer.
 pub const ANSWERS: &str = "Enter sends it | Esc goes on without";
 
 /// Prints a line, if the row is within the area.

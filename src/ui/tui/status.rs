@@ -162,7 +162,7 @@ mod tests {
         ((0..height).map(row).collect(), buf)
     }
 
-    /// The style of the first occurrence of this text.
+    /// Returns the style of the first occurrence of this text.
     fn style_of(words: &str, (lines, buf): &(Vec<String>, Buffer)) -> Style {
         let (y, line) = (0..)
             .zip(lines)

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
     use crate::ui::markdown::rendered;
 
-    /// The blocks of a text that arrives in pieces of this size.
+    /// Returns the blocks of a text that arrives in pieces of this size.
     fn streamed(text: &str, size: usize) -> Vec<String> {
         let (mut open, mut blocks) = (String::new(), Vec::new());
         let letters: Vec<char> = text.chars().collect();

@@ -51,7 +51,7 @@ const AHEAD: Duration = Duration::from_millis(54);
 const ESCAPE: Duration = Duration::from_millis(25);
 /// The pause in typing after which a question counts as seen.
 const PAUSE: Duration = Duration::from_millis(500);
-/// Rings the bell, and notifies on the desktop (OSC 9).
+/// The sequences that ring the bell, and notify on the desktop (OSC 9).
 const NOTIFY: &[u8] = b"\x07\x1b]9;code-commit waits for your answer\x07";
 /// The interval between checks whether the engine has handled a stop.
 const STOP: Duration = Duration::from_millis(100);
@@ -121,7 +121,7 @@ pub fn run(
     ended_by.map_or(Ok(()), |interrupted| Err(interrupted.into()))
 }
 
-/// Stops the engine when dropped, since its work is no longer visible.
+/// A guard that stops the engine when dropped, since its work is no longer visible.
 struct StopAtEnd(Interrupt);
 
 impl Drop for StopAtEnd {

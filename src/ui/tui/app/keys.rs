@@ -202,7 +202,7 @@ impl App {
             },
             ComposerAction::FetchImage => return vec![ScreenEffect::FetchImage],
             ComposerAction::Leave => {
-                // By lines, too, it is no answer to a question.
+                // As in line-based input, this leaves the question unanswered.
                 if let Some(Dialog::Line(..)) = self.dialog {
                     self.dialog = None;
                     self.composer.end_line();

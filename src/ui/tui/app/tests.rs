@@ -178,7 +178,7 @@ fn question() -> ToScreen {
     }
 }
 
-/// A screen in the middle of some work.
+/// Returns a screen in the middle of some work.
 fn at_work() -> App {
     let mut app = app();
     app.handle(

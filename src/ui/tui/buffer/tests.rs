@@ -3,7 +3,7 @@
 use super::*;
 use proptest::prelude::*;
 
-/// A buffer with this text, and the cursor at the `|`.
+/// Returns a buffer with this text, and the cursor at the `|`.
 fn at(marked: &str) -> TextBuffer {
     let cursor = marked.find('|').unwrap();
     TextBuffer {
@@ -146,7 +146,7 @@ fn nothing_of_a_text_is_obeyed() {
     assert_eq!(shown("\u{F0007}", &labels), "\u{fffd}");
 }
 
-/// Texts with all kinds of difficult characters.
+/// Generates texts with all kinds of difficult characters.
 fn text() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
         "a",

@@ -11,12 +11,13 @@ use std::sync::{Arc, LazyLock, Once};
 
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 
-/// Switches to the alternate screen without line wrapping, with bracketed paste, reports of the focus, and unambiguous
-/// keys (kitty's protocol, whose stack is per screen). Terminals ignore sequences they do not know, so none is queried.
+/// The sequences that switch to the alternate screen without line wrapping, with bracketed paste, focus reports, and
+/// unambiguous keys (kitty's protocol, whose stack is per screen). Terminals ignore sequences they do not know, so none
+/// is queried.
 pub const TAKE: &str = "\x1b[?1049h\x1b[?7l\x1b[?2004h\x1b[?1004h\x1b[>1u";
-/// Enables mouse reporting for the wheel, with SGR coordinates of any size.
+/// The sequences that enable mouse reporting for the wheel, with SGR coordinates of any size.
 pub const TAKE_MOUSE: &str = "\x1b[?1000h\x1b[?1006h";
-/// Reverses both, and ends a frame that was interrupted.
+/// The sequences that reverse both, and end a frame that was interrupted.
 pub const GIVE_BACK: &str = "\x1b[?2026l\x1b[0m\x1b[<u\x1b[?1006l\x1b[?1000l\x1b[?1004l\x1b[?2004l\x1b[?7h\x1b[?25h\x1b[?1049l";
 
 /// True while the terminal is not taken, or is lent.
@@ -24,7 +25,7 @@ pub static IS_GIVEN_BACK: LazyLock<Arc<AtomicBool>> =
     LazyLock::new(|| Arc::new(AtomicBool::new(true)));
 /// True if the process is to stop as soon as it has restored the terminal.
 pub static STOPS: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
-/// Ensures that the hook is set only once per process.
+/// The guard that lets the hook be set only once per process.
 static HOOK: Once = Once::new();
 
 /// A terminal that has been taken over.

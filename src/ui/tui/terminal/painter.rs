@@ -74,7 +74,7 @@ fn draw_changes(bytes: &mut Vec<u8>, shown: &Buffer, next: &Buffer) -> io::Resul
         .try_for_each(|y| draw_line(bytes, next, y))
 }
 
-/// Draws frames.
+/// A converter of frames to bytes.
 pub struct Painter {
     size: Size,
     /// The frame on the terminal; `None` if that is not known.

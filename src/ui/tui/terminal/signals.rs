@@ -55,8 +55,8 @@ impl Signals {
         })
     }
 
-    /// If a stop was requested, calls `give_back` and stops the process until it is continued. Returns whether
-    /// it was requested.
+    /// Gives the terminal back through `give_back` and stops the process until it is continued, if a stop was
+    /// requested. Returns whether it was.
     pub fn stop(&self, give_back: impl FnOnce()) -> bool {
         let is_asked = self.stops.swap(false, Ordering::SeqCst);
         if is_asked {

@@ -17,7 +17,7 @@ use crate::ui::tui::channel::{ScreenSender, channel as screen_channel};
 /// A limit that nothing exceeds unless it hangs.
 const LONG: Duration = Duration::from_secs(20);
 
-/// Forwards each write to a channel.
+/// A writer that forwards each write to a channel.
 struct Written(Sender<Vec<u8>>);
 
 impl Write for Written {

@@ -185,7 +185,7 @@ fn an_exchange_is_distinguished_from_top_to_bottom() {
     ");
 }
 
-/// A tool call with this verb.
+/// Returns a tool call with this verb.
 fn doing(verb: Verb, name: &str, subject: &str) -> Event {
     let mut event = tool(name, subject);
     if let Event::Tool { verb: of_tool, .. } = &mut event {
@@ -334,7 +334,7 @@ fn tools_within_a_tool_stand_within_it() {
     ");
 }
 
-/// This many one-line paragraphs.
+/// Creates a transcript of this many one-line paragraphs.
 fn long(lines: usize) -> Transcript {
     let mut transcript = transcript();
     for at in 0..lines {
@@ -343,7 +343,7 @@ fn long(lines: usize) -> Transcript {
     transcript
 }
 
-/// The first and the last visible line.
+/// Returns the first and the last visible line.
 fn seen(transcript: &mut Transcript) -> (String, String) {
     let text = shown(transcript, 40, 11);
     let lines: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
@@ -446,7 +446,7 @@ fn code_gets_its_colours_when_they_are_found() {
     assert_ne!(style(&mut transcript), before);
 }
 
-/// Text that a terminal might interpret.
+/// Generates text that a terminal might interpret.
 fn hostile() -> impl Strategy<Value = String> {
     let part = prop_oneof![
         any::<String>(),

@@ -52,7 +52,7 @@ fn ended(name: &str, told: &str) -> Event {
     ended
 }
 
-/// The chat up to the question.
+/// Returns the chat up to the question.
 fn asked() -> App {
     let mut app = app();
     let status = Status {
@@ -138,7 +138,8 @@ fn look(cell: &Cell) -> String {
     look
 }
 
-/// The screen as an SVG image. Each run of equally styled cells is one text, whose width does not depend on the font.
+/// Returns the screen as an SVG image. Each run of equally styled cells is one text, whose width does not depend on the
+/// font.
 fn svg(buf: &Buffer) -> String {
     let (columns, rows) = (buf.area.width, buf.area.height);
     let width = f32::from(columns).mul_add(CELL.0, 2.0 * MARGIN);
