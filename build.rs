@@ -1,10 +1,11 @@
-//! Has the programs linked without what they do not need: functions that are the same as others, and the tables for
-//! unwinding, as a panic ends the process. Takes the linker that comes with Rust; where that is not there, or another
-//! one is asked for, they are linked as usual, and larger. Programs for tests are linked to start quickly.
+//! Links the programs without what they do not need: identical functions are merged, and the tables for unwinding are
+//! dropped, because a panic aborts the process. Uses the linker that ships with Rust; if it is missing, or another one
+//! is configured, the programs are linked as usual, and are larger. Programs built for tests are linked to start
+//! quickly.
 //!
-//! Tells a release what `--version` says of it: the commit, and the target.
+//! Writes what `--version` prints; in a release, that includes the commit and the target.
 //!
-//! Picks the syntaxes that the program colours, a fifth of those that come with two-face.
+//! Picks the syntaxes that the program colours, a fifth of those in two-face.
 
 #![expect(
     clippy::disallowed_methods,
@@ -25,7 +26,7 @@ const WITHOUT_TABLES: &str =
 INSERT AFTER .rodata;
 ";
 
-/// Names of the syntaxes that are kept, with the hidden ones that they are made of.
+/// Names of the syntaxes that are kept, including the hidden ones that they embed.
 #[rustfmt::skip]
 const SYNTAXES: [&str; 58] = [
     PLAIN, "Batch File", "Bourne Again Shell (bash)", "C", "C#", "C++", "CSS", "Clojure", "Dart", "Diff",
@@ -65,7 +66,7 @@ fn main() {
     }
 }
 
-/// The set of the syntaxes that are kept; `None` if one is missing.
+/// Returns the set of syntaxes that are kept; `None` if one is missing.
 fn syntaxes() -> Option<SyntaxSet> {
     let builder = two_face::syntax::extra_newlines().into_builder();
     let all = builder.syntaxes();
@@ -85,8 +86,8 @@ fn syntaxes() -> Option<SyntaxSet> {
     (kept.len() == SYNTAXES.len()).then(|| few.build())
 }
 
-/// Sets each reference to a context, which is by indexes in all syntaxes, to the same context in the syntaxes that are
-/// kept, and to `nothing` if it is not there.
+/// Points each reference to a context at the same context in the syntaxes that are kept, or at `nothing` if it was
+/// dropped. References are indexes into the list of all syntaxes; `indexes` maps these to the new list.
 fn relink(value: &mut Value, indexes: &[Option<usize>], nothing: &Value) -> Option<()> {
     let relink = |value| relink(value, indexes, nothing);
     match value {
@@ -105,7 +106,7 @@ fn relink(value: &mut Value, indexes: &[Option<usize>], nothing: &Value) -> Opti
     }
 }
 
-/// A line that names the commit, if the sources are a clone of their own.
+/// Returns the line that names the commit, if the sources are a git clone.
 fn commit() -> Option<String> {
     let moves = Path::new(".git/logs/HEAD");
     moves
@@ -115,8 +116,8 @@ fn commit() -> Option<String> {
     Some(format!("\n{line}"))
 }
 
-/// The arguments of the linker that comes with Rust, started by the C compiler or, where it is configured, by rustc;
-/// `None` where it is not there, or another one is configured.
+/// Returns the arguments for the linker that ships with Rust, in the form for the C compiler that starts it or, if
+/// rustc is configured to start it, for rustc; `None` if it is missing, or another linker is configured.
 fn arguments() -> Option<Vec<String>> {
     let script = Path::new(&env::var_os("OUT_DIR")?).join("without-tables.ld");
     fs::write(&script, WITHOUT_TABLES).ok()?;
@@ -139,8 +140,8 @@ fn arguments() -> Option<Vec<String>> {
     linker.join("ld.lld").exists().then_some(all)
 }
 
-/// Returns whether what loads the program takes packed relocations, a tenth of its size: this machine's glibc from 2.36
-/// on, or musl from 1.2.4 on, which is linked into the program and comes with Rust from 1.93 on.
+/// Returns whether the loader of the program accepts packed relocations, which take a tenth of the space: this
+/// machine's glibc from 2.36 on, or musl from 1.2.4 on, which is linked statically and ships with Rust from 1.93 on.
 fn packs_relocations() -> bool {
     let is_static = env::var("CARGO_CFG_TARGET_ENV").is_ok_and(|libc| libc == "musl");
     if is_static {
@@ -152,20 +153,20 @@ fn packs_relocations() -> bool {
     env::var("HOST") == env::var("TARGET") && minor >= Some(36)
 }
 
-/// Returns the number that follows a version's beginning.
+/// Returns the number that follows the prefix `beginning` in a version.
 fn minor(version: &str, beginning: &str) -> Option<u32> {
     let rest = version.strip_prefix(beginning)?;
     let end = rest.find(|character: char| !character.is_ascii_digit());
     rest[..end.unwrap_or(rest.len())].parse().ok()
 }
 
-/// The folder of the Rust toolchain.
+/// Returns the directory of the Rust toolchain.
 fn sysroot() -> Option<PathBuf> {
     let path = output(env::var_os("RUSTC")?, &["--print", "sysroot"])?;
     Some(path.into())
 }
 
-/// Runs a command, and returns what it prints, without the last line end.
+/// Runs a command and returns its output without trailing white space; `None` if it fails.
 fn output(program: impl AsRef<OsStr>, arguments: &[&str]) -> Option<String> {
     let asked = Command::new(program).args(arguments).output().ok()?;
     let text = String::from_utf8(asked.stdout).ok()?;

@@ -218,7 +218,7 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
     crate::commands::report_outcome(cli, output, place.seen_from(done), pager)
 }
 
-/// Prints an error from before any command as a record on stdout, if these arguments ask for JSON.
+/// Reports an error that occurred before any command as a record on stdout, if these arguments ask for JSON.
 pub fn print_early_error(
     message: CliMessage,
     arguments: &[OsString],

@@ -90,8 +90,8 @@ fn capture(clock: SystemClock) -> Result<World, CliMessage> {
     })
 }
 
-/// Reports an error from before any command, without keys, which the user may have pasted into the command line. Key
-/// files are not read: an invalid command line touches nothing.
+/// Reports an error that occurred before any command, with secrets redacted, since the user may have pasted a key into
+/// the command line. Key files are not read: an invalid command line touches nothing.
 fn refuse(message: CliMessage, exit: Exit, arguments: &[OsString], clock: &SystemClock) -> Exit {
     let environment: Environment = std::env::vars_os().collect();
     let keys = code_commit::key_variables().filter_map(|name| environment.get(name));
