@@ -1,4 +1,5 @@
-//! The processor time of three attempts at once, by that of one, each with a build of some tenths of a second. Goal: 3.2.
+//! Compares the processor time of three concurrent attempts with that of one, each with a build that takes a few tenths
+//! of a second. Goal: a ratio of 3.2.
 
 #![expect(
     clippy::unwrap_used,
@@ -16,7 +17,7 @@ const FILES: usize = 2_000;
 const RUNS: usize = 20;
 const BUILD: &str = "#!/bin/sh\ni=0\nwhile [ $i -lt 300000 ]; do i=$((i+1)); done\n";
 
-/// The processor time of all children so far, in ticks.
+/// Returns the processor time of all children so far, in ticks.
 fn ticks() -> u64 {
     let stat = fs::read_to_string("/proc/self/stat").unwrap();
     let (_, fields) = stat.rsplit_once(") ").unwrap();
@@ -50,7 +51,7 @@ fn project(root: &Path) {
     }
 }
 
-/// The processor time of a run with these flags.
+/// Returns the processor time of a run with these flags, in ticks.
 fn measured(root: &Path, flags: &[&str]) -> u64 {
     let before = ticks();
     let mut command = Command::new(env!("CARGO_BIN_EXE_code-commit"));
@@ -65,7 +66,7 @@ fn main() {
     let dir = tempfile::tempdir().unwrap();
     project(dir.path());
     let (mut one, mut three) = (0, 0);
-    // In turns, since other programs may be at work.
+    // Alternates between the two, since other programs may be running.
     for _ in 0..RUNS {
         one += measured(dir.path(), &[]);
         three += measured(dir.path(), &["--attempts", "3"]);

@@ -1,9 +1,9 @@
-//! Real commits in both forms of reply: `cargo bench --bench edit_form -- [CLONE] [COMMITS]`.
+//! Compares both formats of replies on real commits: `cargo bench --bench edit_form -- [CLONE] [COMMITS]`.
 //!
-//! Turns each of a clone's last commits (by default 300 of this repository's) into a reply of whole files and into one
-//! of edits, reads both with the program's own code, and prints how many give the commit's tree to the byte, how many
-//! the guard against losses refuses, and their tokens. Goals: every tree, and at most 25 % of the tokens. Merges, protected
-//! paths, and files that are not UTF-8 or end without a line end are left out.
+//! Converts each of a clone's last commits (by default 300 of this repository's) to a reply of whole files and to one
+//! of edits, reads both with the program's own code, and prints how many reproduce the commit's tree byte for byte, how
+//! many the guard against losses refuses, and their tokens. Goals: every tree, and at most 25 % of the tokens. Merges,
+//! protected paths, and files that are not UTF-8 or lack a final newline are left out.
 
 #![expect(
     clippy::unwrap_used,
@@ -24,7 +24,7 @@ use code_commit::measured::{EditKind, PathPolicy, ReplyFormat, Sent, VerifyError
 
 use support::{git, git_text};
 
-/// Files that no reply may change, and directories.
+/// The files and directories that no reply may change.
 const PROTECTED: [&str; 8] = [
     ".code-commit.json",
     ".git",
@@ -36,7 +36,7 @@ const PROTECTED: [&str; 8] = [
     "codeRollup.sh",
 ];
 
-/// A file before and after a commit; `None`: it was not there.
+/// A file before and after a commit; `None` if it does not exist.
 type Change = (Option<String>, Option<String>);
 
 #[derive(Default)]
@@ -80,7 +80,7 @@ fn main() {
     println!("edits / whole: {}.{} %", share / 10, share % 10);
 }
 
-/// The files that a commit has changed, by path.
+/// Returns the files that a commit changes, by path.
 fn changes(clone: &Path, commit: &str) -> BTreeMap<String, Change> {
     let listed = [
         "diff-tree",
@@ -113,7 +113,7 @@ fn changes(clone: &Path, commit: &str) -> BTreeMap<String, Change> {
                 .ok()
                 .map(Some)
         };
-        // A whole file cannot have a last line without an end.
+        // A file in whole form always ends with a newline.
         let can_be_whole = |text: &Option<String>| {
             text.as_ref()
                 .is_none_or(|text| text.is_empty() || text.ends_with('\n'))
@@ -197,7 +197,7 @@ fn measure(commit: &str, changes: &BTreeMap<String, Change>, sum: &mut Sum) {
     }
 }
 
-/// A fence that no line of the text begins like.
+/// Returns a fence with which no line of the text begins.
 fn fence(text: &str) -> String {
     let carets = text
         .lines()
@@ -210,7 +210,7 @@ fn whole(path: &str, text: &str) -> String {
     format!("{fence}{path}\n{text}{fence}end\n")
 }
 
-/// A block with the changed lines of a file; `None` where that cannot be said.
+/// Returns a block with the changed lines of a file; `None` if the change cannot be expressed as edits.
 fn in_parts(path: &str, before: &str, after: &str) -> Option<String> {
     let dir = tempfile::tempdir().unwrap();
     for (name, text) in [("a", before), ("b", after)] {
@@ -240,7 +240,7 @@ fn in_parts(path: &str, before: &str, after: &str) -> Option<String> {
         Some((range(from)?, range(to)?))
     });
     let hunks: Vec<(Range<usize>, Range<usize>)> = hunks.collect();
-    // Lines of the old text with all changes that touch them, and as few more as make them occur once.
+    // Each part consists of old lines with all changes that touch them, and as few others as make them occur only once.
     let mut parts: Vec<Range<usize>> = Vec::new();
     for (from, _) in &hunks {
         let mut part = from.clone();
@@ -304,11 +304,11 @@ fn in_parts(path: &str, before: &str, after: &str) -> Option<String> {
     ))
 }
 
-/// The lines that `START,COUNT` of a hunk's head means.
+/// Parses `START,COUNT` from a hunk's header as a range of lines, counted from 0.
 fn range(head: &str) -> Option<Range<usize>> {
     let (start, count) = head.split_once(',').unwrap_or((head, "1"));
     let (start, count): (usize, usize) = (start.parse().ok()?, count.parse().ok()?);
-    // Of no lines, the one before them is named.
+    // An empty range is given by the number of the line before it.
     let start = if count == 0 { start } else { start - 1 };
     Some(start..start + count)
 }

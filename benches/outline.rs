@@ -1,7 +1,7 @@
-//! The outlines of clones, by language: their tokens as a share of the files', and the public names that they lack of
-//! those that Universal Ctags finds, if it is installed. Goal: at most 8 %, and every name.
+//! Measures the outlines of clones, by language: their tokens as a share of the files', and the public names that
+//! Universal Ctags, if installed, finds but the outlines lack. Goal: at most 8 %, and every name.
 //!
-//! Run it as `cargo bench --bench outline -- CLONE…`; the default is this repository.
+//! Usage: `cargo bench --bench outline -- CLONE…`; the default is this repository.
 
 #![expect(
     clippy::unwrap_used,
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use code_commit::measured::{outline, signatures, tokens};
 use serde_json::Value;
 
-/// The languages: names, extensions, and the kinds of Ctags whose names may be public.
+/// The languages: names, extensions, and the kinds of Ctags' names that may be public.
 const LANGUAGES: [(&str, &str, &str); 11] = [
     (
         "Rust",
@@ -163,7 +163,7 @@ fn measure_files(
     }
 }
 
-/// The public names that Ctags finds in each file, and their lines.
+/// Returns the public names that Ctags finds in each file, and their lines.
 fn names(clone: &Path) -> HashMap<String, Vec<(String, usize)>> {
     let arguments = [
         "-R",
@@ -207,7 +207,7 @@ fn is_public<'t>(text: &impl Fn(&str) -> &'t str, path: &str) -> bool {
     match language {
         "Rust" => source.trim_start().starts_with("pub"),
         "Python" => {
-            // Of variables, only an annotation or an upper-case letter says that they are for others.
+            // A variable is public only if it has an annotation or begins with an upper-case letter.
             let is_private = |name: &str| name.starts_with('_');
             let is_told =
                 source.starts_with(char::is_uppercase) || source.starts_with(&format!("{name}:"));
@@ -220,7 +220,7 @@ fn is_public<'t>(text: &impl Fn(&str) -> &'t str, path: &str) -> bool {
             let is_value = matches!(kind, "constant" | "variable" | "alias" | "namespace");
             !name.starts_with(['_', '#']) && (!is_value || source.starts_with("export"))
         }
-        // An include guard has no value.
+        // A macro whose name ends in `_H` is an include guard.
         "C" | "C++" => {
             let is_definition = !matches!(
                 kind,

@@ -1,13 +1,13 @@
-//! How good and how fast the ranking of files for a query is.
+//! Measures the quality and the speed of the ranking of files for a query.
 //!
 //! `cargo bench --bench ranking -- CLONE [COMMITS]` takes the last commits of any clone, 80 by default, that change
-//! program text: the query is the commit's message, the code base and the history are those of its parent. Goals for the
-//! mean recall of the changed files that are shown in whole or in part: 0.62 within 16k tokens, 0.72 within 32k, 0.82
-//! within 64k; for the changed lines in sight 0.70 and 0.80. With one round of asking for the rest, both prompts of 16k
-//! have at most a fifth of the code base's tokens.
+//! program text: the query is the commit's message, and the code base and the history are those of its parent. Goals
+//! for the mean recall of the changed files that are shown in whole or in part: 0.62 within 16k tokens, 0.72 within
+//! 32k, 0.82 within 64k; for the changed lines that are shown: 0.70 and 0.80. With one round of requests for more
+//! files, both prompts of 16k have at most a fifth of the code base's tokens.
 //!
-//! Without a clone, the time and the memory for 100 MB in 20,000 files: at most twice the time of the plain walk and
-//! read of them, and 100 MB beside the texts.
+//! Without a clone, measures the time and the memory for 100 MB in 20,000 files: at most twice the time of plainly
+//! walking and reading them, and 100 MB in addition to the texts.
 
 #![expect(
     clippy::unwrap_used,
@@ -45,7 +45,7 @@ fn main() {
     }
 }
 
-/// What of the files that commits change is in sight.
+/// The recall of the files that commits change.
 #[derive(Default)]
 struct Sums {
     /// Sums of the shares of files, for each limit.
@@ -54,7 +54,7 @@ struct Sums {
     lines: [f64; LIMITS.len()],
 }
 
-/// Asks in a copy of the clone, at the parent of each commit, what would be sent.
+/// Asks for the context of each commit's message, in a copy of the clone at the commit's parent.
 fn recall(clone: &str, commits: usize) {
     let dir = tempfile::tempdir().unwrap();
     let copy = dir.path();
@@ -66,7 +66,7 @@ fn recall(clone: &str, commits: usize) {
         copy,
         &["rev-list", "--no-merges", "--min-parents=1", "HEAD"],
     );
-    // Program text alone, and with tests.
+    // The sums for program text alone, and for program text with tests.
     let mut sums = [Sums::default(), Sums::default()];
     let (mut count, mut whole, mut asked) = (0, 0.0, 0.0);
     for commit in listed.lines() {
@@ -124,7 +124,7 @@ fn recall(clone: &str, commits: usize) {
     }
 }
 
-/// What `context` says of the project at `root`.
+/// Returns the output of `context` for the project at `root`.
 fn context(root: &Path, message: &str, limit: &[&str]) -> Value {
     let mut program = Command::new(env!("CARGO_BIN_EXE_code-commit"));
     let arguments = ["context", "--output-format", "json", "-m", message];
@@ -147,7 +147,7 @@ fn by_path(context: &Value) -> HashMap<&str, &Value> {
         .collect()
 }
 
-/// The share of the changed files that are shown, and that of the changed lines.
+/// Returns the shares of the changed files and of the changed lines that are shown.
 fn in_sight(changed: &[(&String, &Vec<u64>)], shown: &HashMap<&str, &Value>) -> (f64, f64) {
     let (mut files, mut lines, mut all) = (0, 0, 0);
     for (path, changes) in changed {
@@ -169,7 +169,7 @@ fn in_sight(changed: &[(&String, &Vec<u64>)], shown: &HashMap<&str, &Value>) -> 
     (share(files, changed.len()), share(lines, all))
 }
 
-/// The files that a commit changes, with the lines before it that change, counted from 1.
+/// Returns the files that a commit changes, with the numbers of the old lines that change, counted from 1.
 fn changes(root: &Path, commit: &str) -> BTreeMap<String, Vec<u64>> {
     let diff = "diff-tree -r -p -U0 --no-renames --diff-filter=DM --no-ext-diff --no-commit-id";
     let arguments: Vec<&str> = diff.split(' ').chain([commit]).collect();
@@ -181,7 +181,7 @@ fn changes(root: &Path, commit: &str) -> BTreeMap<String, Vec<u64>> {
             let place = hunk.split(' ').next().unwrap();
             let (first, count) = place.split_once(',').unwrap_or((place, "1"));
             let (first, count): (u64, u64) = (first.parse().unwrap(), count.parse().unwrap());
-            // Where lines are only added, the one before them is to be seen.
+            // If lines are only added, the line before them must be shown.
             let first = first.max(1);
             let lines = changes.entry(path.clone()).or_default();
             lines.extend(first..first + count.max(1));
@@ -190,7 +190,7 @@ fn changes(root: &Path, commit: &str) -> BTreeMap<String, Vec<u64>> {
     changes
 }
 
-/// Ranks 100 MB in 20,000 files, in turns with the plain walk and read of them.
+/// Ranks 100 MB in 20,000 files, alternating with plainly walking and reading them.
 fn speed() {
     let dir = tempfile::tempdir().unwrap();
     for number in 0..20_000 {
@@ -237,7 +237,7 @@ fn speed() {
     );
 }
 
-/// 5 KB of program text.
+/// Returns 5 KB of program text.
 fn program(number: usize) -> String {
     let mut text = String::new();
     for line in number.. {
@@ -272,7 +272,7 @@ fn read(root: &Path) -> Vec<(String, String)> {
     files
 }
 
-/// The most memory that this process has had, in KB.
+/// Returns the peak memory of this process, in KB.
 fn peak() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

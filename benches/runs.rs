@@ -1,15 +1,15 @@
-//! What a whole run costs besides the model and the build, against a server on this machine.
+//! Measures the overhead of a whole run, without the model and the build, against a server on this machine.
 //!
-//! Goals: a run with one file at most 8 ms and 10 MB; 200 files of 5 KB at most twice, 5,000 files
-//! of 2 KB at most 1.3 times what `tar xf` takes for the same files; a file of 50 MB or a code base
-//! of 100 MB at most twice in memory, and at most 2.5 times the time of a plain pipeline; a rollup of 20,000 files
-//! no longer than with `git ls-files`; a reply that Ollama streams in 200,000 lines of a token at most 1.5 times one in
-//! as many events. A plan's first request is there after 30 ms, the program's own part of a step takes at most 10 ms, and
-//! 20 MB are in use at the peak. The 1,000th step of `dev` takes at most twice what the 100th does, less what its longer
-//! body takes to write and send. A task of a fleet takes at most 30 ms longer than the
-//! same by hand, and a start with 10,000 finished tasks 0.3 s; a report on 10,000 tasks takes 3 s and 100 MB, in each
-//! format. Being durable may cost 5 ms for one file, 12 ms for 200, and 35 % for 5,000. Each is measured side by side
-//! with what it is compared to, in turns, and the medians are shown.
+//! Goals: a run with one file takes at most 8 ms and 10 MB; 200 files of 5 KB take at most twice as long as `tar xf`
+//! for the same files, and 5,000 files of 2 KB at most 1.3 times as long; a file of 50 MB or a code base of 100 MB
+//! takes at most twice its size in memory, and at most 2.5 times as long as a plain pipeline; a rollup of 20,000 files
+//! takes no longer than with `git ls-files`; a reply that Ollama streams in 200,000 lines of one token takes at most
+//! 1.5 times as long as one in as many events. A plan's first request is sent within 30 ms, the program's own part of a
+//! step takes at most 10 ms, and at most 20 MB are in use at the peak. The 1,000th step of `dev` takes at most twice as
+//! long as the 100th, less the time to write and send its longer body. A task of a fleet takes at most 30 ms longer
+//! than the same work by hand, and a start with 10,000 finished tasks 0.3 s; a report on 10,000 tasks takes 3 s and 100
+//! MB, in each format. Durability may cost 5 ms for one file, 12 ms for 200, and 35 % for 5,000. Each measurement
+//! alternates with the one that it is compared to, and the medians are printed.
 
 #![expect(
     clippy::unwrap_used,
@@ -41,7 +41,7 @@ use support::agent::{AgentProject, PASS, done, reply};
 use support::orchestra::{Branch, OrchestraProject, START, execute, finished, published, read_log};
 use support::{Answer, ModelServer, TestProject, gemini, ollama, openai};
 
-/// Tells how much memory the program has had in use at the most, in kB.
+/// A build that records the peak memory of the program, in kB.
 const RECORD_MEMORY: &str = "grep VmHWM /proc/$PPID/status >memory";
 
 fn main() {
@@ -72,7 +72,7 @@ fn main() {
         }),
         ("memory", memories),
     ];
-    // `cargo bench --bench runs -- large` runs that one.
+    // `cargo bench --bench runs -- large` runs only that benchmark.
     let chosen: Vec<String> = std::env::args().skip(1).collect();
     for (name, run) in all {
         if chosen.iter().all(|word| word.starts_with("--"))
@@ -83,7 +83,7 @@ fn main() {
     }
 }
 
-/// A repository, and a directory beside it with a manifest of tasks that change it.
+/// Creates a repository and, next to it, a directory with a manifest of tasks that change it.
 fn manifest(server: &ModelServer, tasks: usize) -> TestProject {
     let project = TestProject::new().with(server).build("exit 0");
     let script = "git init --quiet && git add --all && git -c user.name=a -c user.email=a commit --quiet -m a";
@@ -96,7 +96,7 @@ fn manifest(server: &ModelServer, tasks: usize) -> TestProject {
     project
 }
 
-/// What a task of a fleet does, by hand: a clone, a run in it, a patch, a bundle, a page.
+/// The work of a fleet's task by hand: a clone, a run in it, a patch, a bundle, a page.
 const BY_HAND: &str = r#"set -e
 objects=$PWD/.git/objects commit=$(git rev-parse HEAD) program=$1
 for task in $(seq "$2"); do
@@ -119,7 +119,7 @@ for task in $(seq "$2"); do
     rm -r "hand/$task/clone"
 done"#;
 
-/// A task of a fleet, beside the same by hand.
+/// Compares the tasks of a fleet with the same work by hand.
 fn fleet(tasks: usize, rounds: usize) {
     let reply = || Answer::json(&gemini("^^^a\nx\n^^^end\n"));
     let server = ModelServer::start((0..2 * tasks * rounds).map(|_| reply()));
@@ -161,7 +161,7 @@ fn fleet(tasks: usize, rounds: usize) {
     );
 }
 
-/// A start of a fleet that has nothing left to do.
+/// Measures the start of a fleet that has nothing left to do.
 fn finished_fleet(tasks: usize, rounds: usize) {
     let project = manifest(&ModelServer::gemini(&[]), tasks);
     let mut ledger = String::new();
@@ -190,7 +190,7 @@ fn finished_fleet(tasks: usize, rounds: usize) {
     );
 }
 
-/// A report on tasks that have failed after three repairs, each with three findings, in every format.
+/// Measures reports, in every format, on tasks that have failed after three repairs, each with three findings.
 fn reported_fleet(tasks: usize, rounds: usize) {
     let build = "for n in 1 2 3; do echo \"a:$n:1: error: wrong in line $n\"; done; exit 1";
     let reply = |nth| Answer::json(&gemini(&format!("^^^a\n{nth}\n^^^end\n")));
@@ -228,8 +228,9 @@ fn reported_fleet(tasks: usize, rounds: usize) {
     }
 }
 
-/// Runs a command, and tells the seconds, the seconds of processor time, and the kB of memory that it took. What a child
-/// has in use is looked at while it runs: what the system tells afterwards counts the parent in that it was forked from.
+/// A script that runs a command and prints the time and the processor time that it took, in seconds, and its peak
+/// memory, in kB. The memory is polled while the command runs, because the system's figure for a child that has ended
+/// includes the parent that it was forked from.
 const MEASURE: &str = "import resource, subprocess, sys, time
 began, peak = time.perf_counter(), 0
 child = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -244,7 +245,7 @@ took, used = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHI
 assert child.returncode == 0
 print(took, used.ru_utime + used.ru_stime, peak)";
 
-/// An orchestration of 17 agents, in turns with a plain script that makes the same requests.
+/// Compares an orchestration of 17 agents with a plain script that makes the same requests.
 fn orchestrate(rounds: usize) {
     let mut figures = [(); 2].map(|()| Vec::new());
     for _ in 0..rounds {
@@ -273,7 +274,7 @@ fn orchestrate(rounds: usize) {
     }
 }
 
-/// Runs a measuring command, and returns its figures.
+/// Runs the measuring script, and returns its figures.
 fn figures_of(measured: &mut Command) -> [f64; 3] {
     let told = String::from_utf8(measured.output().unwrap().stdout).unwrap();
     let figures = told
@@ -296,7 +297,7 @@ fn print_medians(what: &str, figures: &[[f64; 3]]) {
     );
 }
 
-/// Eight rounds of work and review, and the publishing.
+/// Creates a project with eight rounds of work and review, followed by publishing.
 fn seventeen_agents() -> OrchestraProject {
     let round = |nth: usize| {
         let verdict = if nth < 8 { "ISSUES" } else { "CLEAN" };
@@ -351,8 +352,8 @@ fn one_file() {
     }
 }
 
-/// What getting everything on the disk costs: runs in which `fsync` does nothing, in turn with others. The one `syncfs` of
-/// more than eight files is in both.
+/// Measures the cost of syncing to disk, by comparing runs in which `fsync` does nothing with others. Both include the
+/// single `syncfs` that replaces it for more than eight files.
 fn durability(what: &str, count: usize, size: usize, rounds: usize) {
     let folder = tempfile::tempdir().unwrap();
     let [none, other] =
@@ -395,7 +396,7 @@ fn durability(what: &str, count: usize, size: usize, rounds: usize) {
     );
 }
 
-/// A reply with `count` files of `size` bytes.
+/// Returns a reply with `count` files of `size` bytes.
 fn files(count: usize, size: usize) -> String {
     let body = "0123456789 abcde\n".repeat(size / 17);
     (0..count)
@@ -427,7 +428,7 @@ fn many_files(what: &str, count: usize, size: usize, rounds: usize) {
     let packed = packed.to_str().unwrap();
     tar(&["cf", packed, "."]);
     let (mut runs, mut unpackings) = (Vec::new(), Vec::new());
-    // Nothing is deleted in between: ext4 is slow to give out inodes that were just freed.
+    // Nothing is deleted in between, because ext4 is slow to reuse inodes that were just freed.
     let mut used = Vec::new();
     for _ in 0..rounds {
         let server = ModelServer::start([Answer::json(&answer)]);
@@ -448,8 +449,8 @@ fn many_files(what: &str, count: usize, size: usize, rounds: usize) {
     );
 }
 
-/// A code base of 100 MB in files that are compared with it, and what is least to be done with it: read,
-/// logged and sent as JSON.
+/// Compares a run on a code base of 100 MB, whose files are compared with the rollup, with the least possible work:
+/// reading the rollup, logging it, and sending it as JSON.
 fn large_code_base(rounds: usize) {
     let body = "let words = [\"some\", \"thing\"]; // task-list\n".repeat(200);
     let paths: Vec<_> = (0..(100 << 20) / body.len())
@@ -493,7 +494,7 @@ fn large_code_base(rounds: usize) {
     );
 }
 
-/// A reply of so many tokens, each in a line, as Ollama streams them, in turn with the same as events.
+/// Compares a reply of this many tokens that Ollama streams in one line per token with the same reply as events.
 fn streams(tokens: usize, rounds: usize) {
     let text = format!("^^^big\n{}^^^end\n", "abc\n".repeat(tokens / 2));
     let mut pieces = ollama("");
@@ -544,7 +545,7 @@ fn streams(tokens: usize, rounds: usize) {
     );
 }
 
-/// A plan with so many entries in its log.
+/// Returns a plan with this many entries in its log.
 fn log_of(entries: usize) -> String {
     let entry = "\n### 2026-01-07 14:20 - Set up the server\n**Actions:** Created src/index.ts, configured TypeScript\n\
                  **Tools:** write_file, shell_exec\n**Result:** \u{2713} The server runs\n";
@@ -554,8 +555,8 @@ fn log_of(entries: usize) -> String {
     )
 }
 
-/// A plan of 20 steps with a document of the project's: how long it is from the start to the first request, what the
-/// program itself does in a step (two calls, a file that is read, changes of the document), and its memory in the end.
+/// Measures a plan of 20 steps with a plan document in the project: the time from the start to the first request, the
+/// program's own time for a step (two calls, a file that is read, updates of the document), and its peak memory.
 fn plan(document: &str, rounds: usize) {
     const STEPS: u32 = 20;
     let words = |reply: serde_json::Value| Answer::lines(&ollama(&reply.to_string()));
@@ -645,7 +646,7 @@ fn plan(document: &str, rounds: usize) {
     );
 }
 
-/// The steps of a long task, and what a plain client takes to write and send the same bodies.
+/// Measures the steps of a long task, and the time that a plain client takes to write and send the same bodies.
 fn dev_steps(rounds: usize) {
     const SHOWN: [usize; 2] = [100, 1_000];
     const AROUND: usize = 15;
@@ -686,7 +687,7 @@ fn dev_steps(rounds: usize) {
     }
 }
 
-/// The time that it takes to write a body as JSON and to send it to this machine, and the server to receive it.
+/// Returns the time that it takes to write a body as JSON and to send it to a server on this machine that receives it.
 fn sent(body: &[u8]) -> Duration {
     let body: serde_json::Value = serde_json::from_slice(body).unwrap();
     let server = ModelServer::start([Answer::To(Box::new(|request| {
@@ -706,7 +707,7 @@ fn sent(body: &[u8]) -> Duration {
     started.elapsed()
 }
 
-/// The rollup of files of 2 KB, and what is least to be done where git is asked for their names: list and read them.
+/// Compares the rollup of files of 2 KB with the least possible work: listing the files with git, and reading them.
 fn rollup(count: usize, rounds: usize) {
     let body = "let words = [\"some\", \"thing\"]; // task-list\n".repeat(46);
     let mut project = TestProject::new();
@@ -759,7 +760,7 @@ fn send_plainly(project: &TestProject, host: &str) {
     )
     .unwrap();
     server.write_all(&json).unwrap();
-    // The answer has begun: all of it was read.
+    // Once the answer begins, the server has read the whole request.
     server.read_exact(&mut [0]).unwrap();
 }
 
@@ -772,7 +773,7 @@ fn memory(what: &str, body: &str, rollup: &str) {
             "agent-config/models.json",
             r#"{"models": {"gemini-2.5-pro": {"contextWindow": 1000000000}}}"#,
         )
-        // What is replaced is as large as what replaces it.
+        // The file that is replaced is as large as its replacement.
         .file("big", body);
     let started = Instant::now();
     project.run(&["--quiet", "--sandbox", "off"]).exits(0);
@@ -782,7 +783,7 @@ fn memory(what: &str, body: &str, rollup: &str) {
     println!("{what:<38} {:>8.1} MB, {:.0} ms", kb / 1024.0, ms(took));
 }
 
-/// The time of a run, less that of its build.
+/// Returns the time of a run without that of its build.
 fn overhead(project: &TestProject) -> Duration {
     overhead_in(project, "off")
 }

@@ -1,9 +1,9 @@
-//! Five workloads, each in turns with a floor: a plain program that does the least for it. It reads the prompt's parts,
-//! asks a server on this machine once, parses the reply, checks its paths, writes its files and runs a build.
+//! Compares five workloads with a floor: a plain program that does the least possible work. It reads the prompt's
+//! parts, asks a server on this machine once, parses the reply, checks its paths, writes its files and runs a build.
 //!
-//! Goals for the ratios of the medians: W1, one file, 2.0; W2, 200 files of 5 KB, 1.4; W3, 5,000 files of 2 KB, 1.2; W4,
-//! one file of 50 MB, 1.1; W5, a code base of 100 MB, 1.5. What does not depend on the machine's load, the system calls
-//! for a file, is held by `tests/faults/calls.rs`.
+//! Goals for the ratios of the medians: W1, one file, 2.0; W2, 200 files of 5 KB, 1.4; W3, 5,000 files of 2 KB, 1.2;
+//! W4, one file of 50 MB, 1.1; W5, a code base of 100 MB, 1.5. `tests/faults/calls.rs` checks what does not depend on
+//! the machine's load: the system calls for each file.
 
 #![expect(
     clippy::unwrap_used,
@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use support::{ModelServer, TestProject};
 
-/// The argument that has this program be the floor.
+/// The argument that makes this program act as the floor.
 const FLOOR: &str = "be-the-floor";
 
 struct Workload {
@@ -40,7 +40,7 @@ struct Workload {
     rounds: usize,
     reply: String,
     rollup: String,
-    /// The files that the rollup is of.
+    /// The files in the rollup.
     files: Vec<(String, String)>,
 }
 
@@ -75,7 +75,7 @@ fn main() {
     }
 }
 
-/// A reply with so many files of so many bytes.
+/// Creates a workload whose reply has this many files of this many bytes.
 fn reply(name: &'static str, goal: f64, rounds: usize, (count, size): (usize, usize)) -> Workload {
     let body = "0123456789 abcdef \"quoted\"\n".repeat(size / 27);
     let files = (0..count).map(|n| format!("^^^d{}/f{n}.rs\n{body}^^^end\n", n % 50));
@@ -89,7 +89,7 @@ fn reply(name: &'static str, goal: f64, rounds: usize, (count, size): (usize, us
     }
 }
 
-/// A code base of so many bytes in files that are compared with it.
+/// Creates a workload with a code base of this many bytes, in files that are compared with the rollup.
 fn code_base(size: usize) -> Workload {
     let body = "let words = [\"some\", \"thing\"]; // task-list\n".repeat(200);
     let paths = (0..size / body.len()).map(|n| format!("d{}/f{n}.rs", n % 50));
@@ -109,7 +109,7 @@ fn code_base(size: usize) -> Workload {
 
 fn measure(workload: &Workload) {
     let mut times = [Vec::new(), Vec::new()];
-    // Nothing is deleted in between: ext4 is slow to give out inodes that were just freed.
+    // Nothing is deleted in between, because ext4 is slow to reuse inodes that were just freed.
     let mut used = Vec::new();
     for _ in 0..workload.rounds {
         for (is_floor, times) in [false, true].into_iter().zip(&mut times) {
@@ -154,7 +154,7 @@ fn measure(workload: &Workload) {
     );
 }
 
-/// Does the least.
+/// Does the least possible work for a run.
 fn floor(url: &str) {
     let read = |name: &str| fs::read_to_string(Path::new("agent-config").join(name)).unwrap();
     let key = read("gemini-key.txt");
@@ -192,7 +192,7 @@ fn floor(url: &str) {
     assert!(Command::new("./build.sh").status().unwrap().success());
 }
 
-/// The body of an answer.
+/// Receives an answer, and returns its body.
 fn receive(server: &mut TcpStream) -> Vec<u8> {
     let (mut answer, mut chunk) = (Vec::new(), vec![0; 64 << 10]);
     loop {

@@ -1,4 +1,4 @@
-//! Shared by the benches: git in a clone.
+//! Git in a clone, shared by the benchmarks.
 
 use std::path::Path;
 use std::process::Command;
