@@ -13,7 +13,7 @@ use super::{Answer, ModelServer, TestProject, within_a_minute};
 /// A passing verdict.
 pub const PASS: &str = "All is as it should be.\n\nOverall: PASS\nFeedback: none";
 
-/// A reply that names a tool.
+/// Returns a reply that names a tool.
 pub fn reply(tool: &str, input: &str) -> String {
     format!(
         "# Agent Response\n\n## Thoughts\nOn we go.\n\n## Task List\n[~] The work\n[ ] The rest\n\n\
@@ -21,17 +21,17 @@ pub fn reply(tool: &str, input: &str) -> String {
     )
 }
 
-/// A reply that writes a file.
+/// Returns a reply that writes a file.
 pub fn write(path: &str, content: &str) -> String {
     reply("WRITE_FILE", &format!("\"{path}\"\n\n```\n{content}```"))
 }
 
-/// A reply that ends the work.
+/// Returns a reply that ends the work.
 pub fn done() -> String {
     reply("DONE", "It is done.")
 }
 
-/// An answer that is streamed in small pieces, after thoughts.
+/// Returns an answer that is streamed in small pieces, after thoughts.
 pub fn streamed(text: &str) -> Answer {
     let chunk = |delta: Value, finish: Value| {
         json!({"id": "c1", "object": "chat.completion.chunk", "model": "test-model",
@@ -60,7 +60,7 @@ pub fn streamed(text: &str) -> Answer {
     )
 }
 
-/// A server that streams these texts.
+/// Returns a server that streams these texts.
 pub fn server<T: AsRef<str>>(texts: &[T]) -> ModelServer {
     ModelServer::start(texts.iter().map(|text| streamed(text.as_ref())))
 }
@@ -76,7 +76,7 @@ impl AgentProject {
         Self::at(&server.url())
     }
 
-    /// The same with another server.
+    /// Creates such a project with the model's server at `url`.
     pub fn at(url: &str) -> Self {
         let home = tempfile::tempdir().unwrap();
         let project = TestProject::new()
@@ -86,7 +86,7 @@ impl AgentProject {
         Self { project, home }
     }
 
-    /// A project whose agent receives these texts as replies.
+    /// Creates a project whose agent receives these texts as replies.
     pub fn scripted<T: AsRef<str>>(texts: &[T]) -> (Self, ModelServer) {
         let server = server(texts);
         (Self::new(&server), server)
@@ -112,7 +112,7 @@ impl AgentProject {
         self.home.path().join(path)
     }
 
-    /// `code-commit dev` with these arguments.
+    /// Returns `code-commit dev` with these arguments.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let all: Vec<&str> = std::iter::once("dev")
             .chain(arguments.iter().copied())
@@ -125,7 +125,7 @@ impl AgentProject {
         Finished::new(&self.project, arguments, output)
     }
 
-    /// `dev -p` with this prompt.
+    /// Runs `dev -p` with this prompt.
     pub fn work(&self, prompt: &str) -> Finished {
         self.run(&["-p", prompt])
     }
@@ -190,7 +190,7 @@ impl Endless {
         Self(format!("1000.{}", Uuid::new_v4().as_u128()))
     }
 
-    /// A shell command that creates the file `started` and then runs forever.
+    /// Returns a shell command that creates the file `started` and then runs forever.
     pub fn command(&self) -> String {
         format!("echo started > started; sleep {}", self.0)
     }

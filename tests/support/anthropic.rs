@@ -60,7 +60,7 @@ impl Anthropic {
         Self::begin(script.into_iter().collect(), None)
     }
 
-    /// A server that computes every reply from the request.
+    /// Creates a server that computes every reply from the request.
     pub fn making(make: impl Fn(&Value) -> Reply + Send + Sync + 'static) -> Self {
         Self::begin(VecDeque::new(), Some(made(make)))
     }

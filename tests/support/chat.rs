@@ -35,7 +35,7 @@ impl ChatProject {
         Self { project, home }
     }
 
-    /// A project, and a server with this script.
+    /// Creates a project, and a server with this script.
     pub fn scripted(script: impl IntoIterator<Item = Reply>) -> (Self, Anthropic) {
         let server = Anthropic::start(script);
         (Self::new(&server), server)
@@ -111,7 +111,7 @@ impl ChatProject {
         self.run(&["-p", request])
     }
 
-    /// The same in the mode that asks no questions.
+    /// Runs `chat -p` with this request, in the mode that asks no questions.
     pub fn let_work(&self, request: &str) -> Finished {
         self.run(&["--auto-pilot", "-p", request])
     }

@@ -1,4 +1,4 @@
-//! A wall clock that stands still, as seen by programs.
+//! A wall clock that stands still, as programs under test see it.
 
 use std::process::Command;
 
@@ -12,7 +12,7 @@ pub struct StoppedClock {
 }
 
 impl StoppedClock {
-    /// A clock that shows this time, in seconds since 1970; `None` if it cannot be built.
+    /// Creates a clock that shows this time, in seconds since 1970; `None` if it cannot be built.
     pub fn at(seconds: i64) -> Option<Self> {
         let clock = Self {
             dir: tempfile::tempdir().unwrap(),
@@ -37,7 +37,7 @@ impl StoppedClock {
         Some(clock)
     }
 
-    /// The library's path.
+    /// Returns the library's path.
     pub fn library(&self) -> String {
         let library = self.dir.path().join("clock.so");
         library.into_os_string().into_string().unwrap()

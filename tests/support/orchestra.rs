@@ -25,7 +25,7 @@ pub fn branch(nth: usize) -> String {
     format!("b0000000-0000-4000-8000-{nth:012}")
 }
 
-/// A reply that calls these tools.
+/// Returns a reply that calls these tools.
 pub fn calls(calls: &[(&str, Value)]) -> Answer {
     let calls = calls.iter().enumerate();
     let calls: Vec<_> = calls
@@ -34,7 +34,7 @@ pub fn calls(calls: &[(&str, Value)]) -> Answer {
     raw_calls("", &calls)
 }
 
-/// A reply with this text that calls tools with these IDs and verbatim arguments.
+/// Returns a reply with this text that calls tools with these IDs and verbatim arguments.
 pub fn raw_calls(words: &str, calls: &[(String, &str, String)]) -> Answer {
     let calls = calls.iter().map(|(id, name, arguments)| {
         json!({"id": id, "type": "function",
@@ -49,27 +49,27 @@ pub fn raw_calls(words: &str, calls: &[(String, &str, String)]) -> Answer {
     Answer::json(&reply)
 }
 
-/// A reply with text only.
+/// Returns a reply with text only.
 pub fn says(text: &str) -> Answer {
     Answer::json(&openai(text))
 }
 
-/// A reply that starts an agent.
+/// Returns a reply that starts an agent.
 pub fn execute(agent: &str, prompt: &str) -> Answer {
     calls(&[("execute_agent", json!({"agent": agent, "prompt": prompt}))])
 }
 
-/// A reply that reads the review log.
+/// Returns a reply that reads the review log.
 pub fn read_log() -> Answer {
     calls(&[("read_artifact", json!({"path": "codex_review.log"}))])
 }
 
-/// The final report.
+/// Returns the final report.
 pub fn finished(summary: &str) -> Answer {
     says(&json!({"is_finished": true, "task": "the model's words", "summary": summary}).to_string())
 }
 
-/// The report of a publishing agent.
+/// Returns the report of a publishing agent.
 pub fn published() -> String {
     json!({"repository": "https://github.com/me/project", "branch": "add-a-flag",
         "commit": "0123abc4567", "worklog": "worklog.md", "test_logs": "test.log"})
@@ -87,7 +87,7 @@ pub struct Branch {
 }
 
 impl Branch {
-    /// A branch with these successive states.
+    /// Creates a branch with these successive states.
     pub fn of(states: &[Value]) -> Self {
         Self {
             states: states.to_vec(),
@@ -95,22 +95,22 @@ impl Branch {
         }
     }
 
-    /// A branch that succeeds at once.
+    /// Creates a branch that succeeds at once.
     pub fn done(output: &str) -> Self {
         Self::of(&[json!({"status": "succeed", "output": output})])
     }
 
-    /// A branch that fails at once.
+    /// Creates a branch that fails at once.
     pub fn failed(output: &str) -> Self {
         Self::of(&[json!({"status": "failed", "output": output})])
     }
 
-    /// A branch that never ends.
+    /// Creates a branch that never ends.
     pub fn endless() -> Self {
         Self::of(&[json!({"status": "running"})])
     }
 
-    /// A review with this verdict.
+    /// Creates a review with this verdict.
     pub fn review(verdict: &str) -> Self {
         Self::done("reviewed").with_file(
             "codex_review.log",
@@ -155,7 +155,7 @@ fn as_text(told: Value) -> Value {
 }
 
 impl Played {
-    /// A server that starts these branches.
+    /// Creates a server that starts these branches.
     pub fn of(branches: impl IntoIterator<Item = Branch>) -> Self {
         let mut script: Vec<Branch> = branches.into_iter().collect();
         script.reverse();
@@ -325,7 +325,7 @@ pub struct OrchestraProject {
 }
 
 impl OrchestraProject {
-    /// A project whose deployment gives these replies, and whose agents have these branches.
+    /// Creates a project whose deployment gives these replies, and whose agents have these branches.
     pub fn scripted(
         replies: impl IntoIterator<Item = Answer>,
         branches: impl IntoIterator<Item = Branch>,
@@ -348,8 +348,8 @@ impl OrchestraProject {
         }
     }
 
-    /// A project in which the model first gives these replies, and then the usual ones: a review passes the work, and
-    /// it is published. `branches` are the earlier branches.
+    /// Creates a project in which the model first gives these replies, and then the usual ones: a review passes the
+    /// work, and it is published. `branches` are the earlier branches.
     pub fn clean_after(
         replies: impl IntoIterator<Item = Answer>,
         branches: impl IntoIterator<Item = Branch>,
@@ -370,7 +370,7 @@ impl OrchestraProject {
         )
     }
 
-    /// A project in which everything succeeds.
+    /// Creates a project in which everything succeeds.
     pub fn clean() -> Self {
         Self::clean_after([], [])
     }
@@ -399,7 +399,7 @@ impl OrchestraProject {
         self.given(&[&["--task", "Add a flag."], arguments].concat(), input)
     }
 
-    /// The same with these arguments only.
+    /// Runs with only these arguments, and this standard input.
     pub fn given(&self, arguments: &[&str], input: &str) -> Finished {
         let output = given(self.spawn(arguments), input);
         Finished::new(&self.project, arguments, output)

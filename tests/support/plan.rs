@@ -12,12 +12,12 @@ use super::{Answer, ModelServer, TestProject, in_terminal, ollama};
 /// The model of all stages by default.
 pub const MODEL: &str = "local";
 
-/// A complete answer with this text, streamed in small pieces.
+/// Returns a complete answer with this text, streamed in small pieces.
 pub fn said(text: impl AsRef<str>) -> Answer {
     Answer::lines(&ollama(text.as_ref()))
 }
 
-/// A server that has the models and gives these answers.
+/// Returns a server that has the models and gives these answers.
 pub fn serving(answers: impl IntoIterator<Item = Answer>) -> ModelServer {
     let models = [
         MODEL,
@@ -28,7 +28,7 @@ pub fn serving(answers: impl IntoIterator<Item = Answer>) -> ModelServer {
     ModelServer::with_models(&models, answers)
 }
 
-/// A task list: each task, and its tool.
+/// Returns a task list: each task, and its tool.
 pub fn tasks(tasks: &[(&str, &str)]) -> String {
     let tasks = tasks.iter().zip(1..).map(|((description, tool), step)| {
         json!({"step": step, "description": description, "tool": tool, "params": {}})
@@ -36,36 +36,36 @@ pub fn tasks(tasks: &[(&str, &str)]) -> String {
     json!({"task_list": tasks.collect::<Vec<_>>()}).to_string()
 }
 
-/// A task list with acceptance criteria.
+/// Returns a task list with acceptance criteria.
 pub fn tasks_with_criteria(list: &[(&str, &str)], criteria: &[&str]) -> String {
     let mut list: Value = serde_json::from_str(&tasks(list)).unwrap();
     list["acceptance_criteria"] = json!(criteria);
     list.to_string()
 }
 
-/// A reply that calls these tools.
+/// Returns a reply that calls these tools.
 pub fn calls(calls: &[(&str, Value)]) -> String {
     let calls = calls.iter();
     let calls = calls.map(|(name, parameters)| json!({"name": name, "parameters": parameters}));
     json!({"tool_calls": calls.collect::<Vec<_>>()}).to_string()
 }
 
-/// A reply that writes a file.
+/// Returns a reply that writes a file.
 pub fn write(path: &str, content: &str) -> String {
     calls(&[("write_file", json!({"file_path": path, "content": content}))])
 }
 
-/// A reply that ends the step.
+/// Returns a reply that ends the step.
 pub fn response(words: &str) -> String {
     json!({ "response": words }).to_string()
 }
 
-/// A log entry.
+/// Returns a log entry.
 pub fn summary(result: &str) -> String {
     summary_with_updates(result, &[])
 }
 
-/// A log entry that marks these criteria as met.
+/// Returns a log entry that marks these criteria as met.
 pub fn summary_with_updates(result: &str, completed: &[&str]) -> String {
     let completed = completed.iter();
     let completed = completed.map(|text| json!({"description": text, "completed": true}));
@@ -84,7 +84,7 @@ pub struct PlanProject {
 }
 
 impl PlanProject {
-    /// A project that uses this server, with a build.sh that passes.
+    /// Creates a project that uses this server, with a build.sh that passes.
     pub fn new(server: &ModelServer) -> Self {
         let home = tempfile::tempdir().unwrap();
         let path = |name: &str| home.path().join(name).to_str().unwrap().to_owned();
@@ -101,7 +101,7 @@ impl PlanProject {
         Self { project, home }.with_file("agent-config/models.json", &models.to_string())
     }
 
-    /// A project whose server has the models, and gives these texts.
+    /// Creates a project whose server has the models, and gives these texts.
     pub fn scripted<T: AsRef<str>>(texts: &[T]) -> (Self, ModelServer) {
         let server = serving(texts.iter().map(|text| said(text.as_ref())));
         (Self::new(&server), server)
@@ -112,7 +112,7 @@ impl PlanProject {
         self
     }
 
-    /// The same with a prompt window of this many tokens, and another model with this entry.
+    /// Sets a prompt window of this many tokens, and adds another model with this entry.
     pub fn with_window(self, prompt: u64, name: &str, entry: &Value) -> Self {
         let models = json!({
             "models": {

@@ -19,7 +19,7 @@ pub const OPENAI_KEY: &str = "sk-proj-OpenAiTestKey/0123456789+Yy";
 /// A project that is ready for a run; tests change it as needed.
 pub struct TestProject {
     root: PathBuf,
-    /// Removes the directory when dropped.
+    /// The directory, which is removed when this is dropped.
     _dir: Option<TempDir>,
     variables: Vec<(String, String)>,
 }
@@ -49,7 +49,7 @@ impl TestProject {
         Self::at(root, Some(dir))
     }
 
-    /// A project below a directory of the test's own.
+    /// Creates a project below a directory of the test's own.
     pub fn within(directory: &Path, name: &str) -> Self {
         Self::at(directory.join(name), None)
     }
@@ -95,7 +95,7 @@ impl TestProject {
         self
     }
 
-    /// Adds an empty repository, as laid out by git.
+    /// Adds an empty repository in git's layout.
     pub fn repository(self, path: &str) -> Self {
         let inner = |part: &str| format!("{path}/{part}");
         self.file(&inner("HEAD"), "ref: refs/heads/main\n")

@@ -172,7 +172,7 @@ impl Screen {
         assert!(self.is_signalled(name));
     }
 
-    /// The same for a program that may have ended; returns whether it was still running.
+    /// Sends a signal to a program that may have ended; returns whether it was still running.
     pub fn is_signalled(&self, name: &str) -> bool {
         let process = fs::read_to_string(self.notes.path().join("pid")).unwrap();
         let status = Command::new("kill")

@@ -57,13 +57,13 @@ impl Answer {
         )
     }
 
-    /// JSON lines, as streamed by Ollama.
+    /// Creates an answer of JSON lines, as streamed by Ollama.
     pub fn lines(lines: &[Value]) -> Self {
         let lines: String = lines.iter().map(|line| format!("{line}\n")).collect();
         Self::new(200, &[("content-type", "application/x-ndjson")], lines)
     }
 
-    /// Ollama's answer about the models that it has.
+    /// Creates Ollama's answer about the models that it has.
     pub fn tags(names: &[&str]) -> Self {
         let models = names.iter();
         let models =
@@ -76,7 +76,7 @@ impl Answer {
         Self::Raw(Vec::new())
     }
 
-    /// A complete Gemini answer with this text, before which `happens` is called.
+    /// Creates a complete Gemini answer with this text, before which `happens` is called.
     pub fn gemini_after(happens: impl FnOnce() + Send + 'static, text: &str) -> Self {
         let Self::Raw(bytes) = Self::json(&gemini(text)) else {
             unreachable!("what is JSON is sent as it is");
@@ -91,7 +91,7 @@ impl Answer {
     }
 }
 
-/// A complete Gemini answer with this text.
+/// Returns a complete Gemini answer with this text.
 pub fn gemini(text: &str) -> Value {
     json!({
         "candidates": [{"content": {"role": "model", "parts": [{"text": text}]}, "finishReason": "STOP", "index": 0}],
@@ -100,7 +100,7 @@ pub fn gemini(text: &str) -> Value {
     })
 }
 
-/// A complete OpenAI answer with this text.
+/// Returns a complete OpenAI answer with this text.
 pub fn openai(text: &str) -> Value {
     json!({
         "id": "chatcmpl-1", "object": "chat.completion", "model": "gpt-5-test",
@@ -110,7 +110,8 @@ pub fn openai(text: &str) -> Value {
     })
 }
 
-/// The lines in which Ollama streams this text, at most a few thousand: thoughts first, and the usage in the last one.
+/// Returns the lines in which Ollama streams this text, at most a few thousand: thoughts first, and the usage in the
+/// last one.
 pub fn ollama(text: &str) -> Vec<Value> {
     let line = |message: Value| json!({"model": "local:latest", "created_at": "2026-11-23T05:00:00Z", "message": message, "done": false});
     let mut lines = vec![line(
@@ -173,7 +174,7 @@ impl ModelServer {
         Self::begin(None, answers)
     }
 
-    /// A server that always answers that it has these models; other requests are answered by the script.
+    /// Creates a server that always answers that it has these models; other requests are answered by the script.
     pub fn with_models(models: &[&str], answers: impl IntoIterator<Item = Answer>) -> Self {
         let Answer::Raw(tags) = Answer::tags(models) else {
             unreachable!("what is JSON is sent as it is");
@@ -202,12 +203,12 @@ impl ModelServer {
         Self { port, requests }
     }
 
-    /// A server that gives these texts as complete Gemini answers.
+    /// Creates a server that gives these texts as complete Gemini answers.
     pub fn gemini(texts: &[&str]) -> Self {
         Self::start(texts.iter().map(|text| Answer::json(&gemini(text))))
     }
 
-    /// A server that gives these texts as complete OpenAI answers.
+    /// Creates a server that gives these texts as complete OpenAI answers.
     pub fn openai(texts: &[&str]) -> Self {
         Self::start(texts.iter().map(|text| Answer::json(&openai(text))))
     }

@@ -71,7 +71,7 @@ impl Judge {
         faults.0
     }
 
-    /// Roles must alternate, and the user's message must be the last one, unless the last reply was a pause.
+    /// Checks that roles alternate, and that the last message is the user's, unless the last reply was a pause.
     fn paused(&self, messages: &[(String, Vec<Value>)], faults: &mut Faults) {
         for (at, (role, content)) in messages.iter().enumerate() {
             let expected = ["user", "assistant"][at % 2];
@@ -88,7 +88,7 @@ impl Judge {
         faults.unless(!messages.is_empty(), || "there are no messages".to_owned());
     }
 
-    /// Thoughts must be sent back unchanged, completely and in place, to the model that produced them.
+    /// Checks that thoughts are sent back unchanged, completely and in place, to the model that produced them.
     fn thoughts(
         &self,
         messages: &[(String, Vec<Value>)],
@@ -144,7 +144,7 @@ impl Judge {
             .any(|taken| taken.key != given.key || taken.model != given.model)
     }
 
-    /// A request must begin with the request that it continues, byte by byte except for marks.
+    /// Checks that a request begins with the request that it continues, byte by byte except for marks.
     fn prefix(
         &self,
         body: &Value,
@@ -529,7 +529,7 @@ impl Faults {
         }
     }
 
-    /// Every call must have one result, at the beginning of the next message.
+    /// Checks that every call has one result, at the beginning of the next message.
     fn of_calls(&mut self, messages: &[(String, Vec<Value>)]) {
         let ids = |content: &[Value], kind: &str, field: &str| -> Vec<String> {
             let blocks = content.iter().filter(|block| block["type"] == kind);

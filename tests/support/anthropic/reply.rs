@@ -51,7 +51,7 @@ pub(super) struct Hold {
     pub(super) let_go: Arc<Mutex<Receiver<()>>>,
 }
 
-/// The other end of a pause. Dropping it lets the stream continue.
+/// The other end of a pause; dropping it lets the stream continue.
 pub struct Gate {
     reached: Receiver<()>,
     _let_go: Option<Sender<()>>,
@@ -289,27 +289,27 @@ impl Reply {
     }
 }
 
-/// An empty message.
+/// Returns an empty message.
 pub fn nothing() -> Reply {
     Reply::new(What::Stream(Vec::new()))
 }
 
-/// A message that begins with this text.
+/// Returns a message that begins with this text.
 pub fn say(text: impl Into<String>) -> Reply {
     nothing().say(text)
 }
 
-/// A message that begins with this thought.
+/// Returns a message that begins with this thought.
 pub fn thinking(text: &str) -> Reply {
     nothing().thinking(text)
 }
 
-/// A message that begins with this call.
+/// Returns a message that begins with this call.
 pub fn call(tool: &str, input: Value) -> Reply {
     nothing().call(tool, input)
 }
 
-/// An error with this status, after which the client may retry at once.
+/// Returns an error with this status, after which the client may retry at once.
 pub fn status(status: u16) -> Reply {
     let kind = match status {
         400 => "invalid_request_error",
@@ -324,14 +324,14 @@ pub fn status(status: u16) -> Reply {
     error(status, kind, "Not now.")
 }
 
-/// An error with this status, type and message.
+/// Returns an error with this status, type and message.
 pub fn error(status: u16, kind: &str, message: &str) -> Reply {
     let body = json!({"type": "error", "error": {"type": kind, "message": message},
         "request_id": "req_01"});
     plain(status, "application/json", &body.to_string())
 }
 
-/// Any answer.
+/// Returns an answer with this status, content type and body.
 pub fn plain(status: u16, kind: &'static str, body: &str) -> Reply {
     let headers = vec![
         ("content-type", kind.to_owned()),
@@ -340,7 +340,7 @@ pub fn plain(status: u16, kind: &'static str, body: &str) -> Reply {
     Reply::new(What::Plain(status, headers, body.to_owned()))
 }
 
-/// No answer, until the client closes the connection.
+/// Leaves a request unanswered until the client closes the connection.
 pub fn silence() -> (Reply, Gate) {
     let (sender, reached) = channel();
     let gate = Gate {
@@ -350,7 +350,7 @@ pub fn silence() -> (Reply, Gate) {
     (Reply::new(What::Silence(sender)), gate)
 }
 
-/// A reply computed from the request.
+/// Returns a reply computed from the request.
 pub fn made(make: impl Fn(&Value) -> Reply + Send + Sync + 'static) -> Reply {
     Reply::new(What::Made(Arc::new(make)))
 }
