@@ -20,8 +20,8 @@ use crate::sys::excerpt::text::bounded;
 const SUMMARY: &str = "[CONTEXT SUMMARY]";
 
 /// The result of a call that was running when the session was interrupted.
-pub const CUT_SHORT: &str = "The session was cut short while this was being done: it may have been done, in part \
-                         or not at all. Look before you do it again.";
+pub const CUT_SHORT: &str = "The session was interrupted during this call: it may have been carried out in full, in \
+                         part or not at all. Check before you repeat it.";
 
 /// The note for an agent whose changes were discarded with a scratch tree.
 pub const DISCARDED: &str = "The last run of this session worked in a scratch tree alone, and that was discarded: the \
@@ -317,7 +317,7 @@ impl Conversation {
     }
 
     /// Returns the messages after those that a truncation leaves out; they are sent whole.
-    pub fn not_left_out(&self) -> &[HistoryMessage] {
+    pub fn untruncated(&self) -> &[HistoryMessage] {
         let from = self.truncation.map_or(0, |truncation| truncation.from);
         self.history.get(from..).unwrap_or_default()
     }

@@ -156,7 +156,7 @@ impl Agent<'_> {
         let reply = match self.ask(&brief, work) {
             // The last try ends with the model's own error.
             Err(AgentError::Model(error))
-                if error.is_no_whole_reply() && work.progress.failures + 1 < self.tries =>
+                if error.is_incomplete_reply() && work.progress.failures + 1 < self.tries =>
             {
                 let fault = Fault::of_all(error.to_string());
                 // With native tool calls, there is no advice on the form.
@@ -472,8 +472,8 @@ impl Agent<'_> {
 const NOT_ALLOWED: &str = "the user does not allow this; ask, or do it another way";
 
 /// The result of a call whose effect changed after the user agreed to it.
-const CHANGED_MEANWHILE: &str = "this was changed while the user looked at it, and nothing was done; see how it is now, and \
-                                 do it again where it is still right";
+const CHANGED_MEANWHILE: &str = "this changed while the user was deciding, and nothing was done; read it again, and repeat the \
+                                 call if it still applies";
 
 fn not_allowed(why: impl Into<String>) -> ToolError {
     ToolError::Failed(CallFailure::new(CallFailure::NOT_ALLOWED, why, ""))
@@ -492,7 +492,7 @@ pub(super) const NOT_BEGUN: &str = "This was not done: the session was cut short
 /// The messages to a model whose reply was truncated, and to one whose reply was empty.
 const CUT: &str = "Your last reply was cut at the length limit (max_tokens): it is gone, and no call in it was carried out. Go on in \
                    smaller pieces: fewer words, and less in one call.";
-const EMPTY: &str = "Your last reply was empty: no words, and no call. Go on with the work, or say in words what came of it.";
+const EMPTY: &str = "Your last reply was empty: no text, and no call. Continue the work, or report the result in words.";
 
 /// Returns the message to a model after an incomplete reply, if there is specific advice.
 fn advice_on(error: &ModelError) -> Option<&'static str> {

@@ -41,7 +41,7 @@ pub enum AgentError {
     #[error("the audit has failed {}; the last one says: {feedback}", counted((*.audits).into(), "time"))]
     #[diagnostic(
         code("audit-failed"),
-        help("read the audit's findings, and go on by `--resume` with a further request")
+        help("read the audit's findings, and continue with `--resume` and a further request")
     )]
     AuditFailed { audits: u32, feedback: String },
     /// The limit on model calls, given here, was reached.

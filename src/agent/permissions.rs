@@ -68,7 +68,9 @@ impl Permissions for DenyPaths<'_> {
         };
         Permission::Refused(match self.instead {
             Some(instead) => format!("{path}: {instead}"),
-            None => format!("{path} is of the agents' settings and sessions, which are not for it"),
+            None => format!(
+                "{path} belongs to the agents' settings and sessions, which tools may not access"
+            ),
         })
     }
 }

@@ -28,7 +28,7 @@ pub fn redactor(
 ) -> Redactor {
     let homes = home::key_files(environment, &cli.name);
     // Even if the table is unusable, redact the keys it names.
-    let read = || project.anybodys_models().ok();
+    let read = || project.unverified_models().ok();
     let broken = models.is_err().then(read).flatten();
     let tables = broken.iter().chain(&homes);
     let built_in = models.is_err().then(ModelTable::built_in);

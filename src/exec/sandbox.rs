@@ -70,9 +70,9 @@ const NIX_SYSTEM: &str = "/run/current-system";
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SandboxMode {
-    /// Away from keys and other processes, where that is possible
+    /// Isolated from keys and other processes, if possible
     Auto,
-    /// Away from the network and the rest of the disk too; else nothing is run
+    /// Also isolated from the network and the rest of the disk; runs nothing if that is impossible
     Strict,
     /// Not at all
     #[default]

@@ -457,7 +457,7 @@ impl ModelError {
     }
 
     /// Returns whether the model gave less than a whole reply, and may do better when asked again.
-    pub fn is_no_whole_reply(&self) -> bool {
+    pub fn is_incomplete_reply(&self) -> bool {
         match self {
             Self::NoBody | Self::Empty { .. } | Self::Unfinished | Self::Incomplete { .. } => true,
             Self::CutShort { end, .. } => matches!(end, End::MaxTokens | End::ToolCalls),

@@ -39,7 +39,7 @@ pub enum ReplyFormat {
     /// Every changed file as a whole
     #[default]
     Whole,
-    /// The changed lines of a file, and those to put in their place
+    /// The lines to find in a file, and their replacement
     Edits,
 }
 

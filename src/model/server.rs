@@ -114,7 +114,7 @@ pub enum ServerProblem {
     #[error("`{model}` could not be pulled: {reason}")]
     #[diagnostic(
         code("/network"),
-        help("check the model's name in Ollama's library, the network, and the room on the disk")
+        help("check the model's name in Ollama's library, the network, and the free disk space")
     )]
     NotPulled { model: String, reason: String },
     /// A signal interrupted the request.

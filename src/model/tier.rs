@@ -12,7 +12,7 @@ pub enum Tier {
     /// The vendor's ordinary service
     #[default]
     Standard,
-    /// Half the price, later, and only where there is room
+    /// Half the price; answered later, when there is capacity
     Flex,
 }
 

@@ -211,7 +211,7 @@ impl Project {
     /// # Errors
     /// Fails if the file is tracked by git, or not text.
     pub fn models(&self) -> Result<Option<String>, ProjectProblem> {
-        let text = match self.anybodys_models() {
+        let text = match self.unverified_models() {
             Err(ProjectProblem::Missing(_)) => return Ok(None),
             text => text?,
         };
@@ -223,7 +223,7 @@ impl Project {
     ///
     /// # Errors
     /// Fails if the file is missing or not text.
-    pub fn anybodys_models(&self) -> Result<String, ProjectProblem> {
+    pub fn unverified_models(&self) -> Result<String, ProjectProblem> {
         self.read_text(MODELS)
     }
 

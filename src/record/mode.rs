@@ -11,12 +11,12 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "kebab-case")]
 #[value(rename_all = "kebab-case")]
 pub enum Mode {
-    /// It asks before it changes anything
+    /// Asks before it changes anything
     #[default]
     Regular,
-    /// It asks nothing
+    /// Acts without asking
     AutoPilot,
-    /// It does nothing but talk
+    /// Only talks; carries out nothing
     Planning,
 }
 

@@ -56,12 +56,12 @@ pub struct CodeLimit {
     /// Files and directories to leave out.
     pub exclude: Vec<PathBuf>,
     /// The code that an earlier run has shown, if that run is resumed.
-    pub shown: Option<Sight>,
+    pub shown: Option<SeenCode>,
 }
 
 /// The parts of the code base that the model has seen.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Sight {
+pub struct SeenCode {
     /// The limit, in tokens.
     pub tokens: u64,
     /// Files and directories that are left out.
@@ -97,9 +97,9 @@ pub struct CodeContext {
     /// The outline's text.
     outline: String,
     /// The code that the first query shows.
-    pub first: Sight,
+    pub first: SeenCode,
     /// The code that the model has seen.
-    pub sight: Sight,
+    pub sight: SeenCode,
     /// The original texts of files that have changed.
     before: BTreeMap<String, String>,
     /// The files sent at the model's request.
@@ -201,7 +201,7 @@ impl CodeContext {
             code.shown.pop();
         }
         let shown = limit.shown.clone();
-        code.first = shown.unwrap_or_else(|| Sight::of(&code, tokens, exclude));
+        code.first = shown.unwrap_or_else(|| SeenCode::of(&code, tokens, exclude));
         code.sight = code.first.clone();
         Ok(code)
     }
@@ -484,7 +484,7 @@ impl CodeContext {
     }
 }
 
-impl Sight {
+impl SeenCode {
     /// Reads the record of the code that the run in `folder` showed first; `None` if it had no limit.
     pub fn of_run(folder: &Path) -> Option<Self> {
         let json = files::read(&folder.join(SHOWN), Links::Refused, MIB).ok()?;

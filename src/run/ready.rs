@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::builds::{self, BuildOptions};
 use super::code_base::CodeBase;
-use super::code_context::{CodeContext, CodeLimit, Sight};
+use super::code_context::{CodeContext, CodeLimit, SeenCode};
 use super::context::{Context, Freshness, ModelChoice, QuerySource};
 use super::error::{RunError, listed};
 use super::not_ready::NotReady;
@@ -419,7 +419,7 @@ fn limit(
 ) -> Result<Option<CodeLimit>, RunError> {
     let mut limit = choice.inputs.limit.clone();
     if let (None, Some(replayed)) = (limit.tokens, replayed) {
-        limit.shown = Sight::of_run(replayed.folder());
+        limit.shown = SeenCode::of_run(replayed.folder());
     }
     let is_new = choice.resume.is_none() && replayed.is_none();
     let of_entry = spec.and_then(|spec| spec.context_tokens).filter(|_| is_new);

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::code_context::{CodeLimit, Sight};
+use super::code_context::{CodeLimit, SeenCode};
 use super::context::{Context, Freshness, InputOptions, QuerySource};
 use super::error::RunError;
 use super::not_ready::NotReady;
@@ -40,7 +40,7 @@ pub struct Resumption {
     /// The run's inputs as they were sent.
     inputs: Inputs,
     /// The part of the code base that the run showed first, if there was a limit.
-    shown: Option<Sight>,
+    shown: Option<SeenCode>,
     /// The steps with complete replies, in order.
     steps: Vec<PastStep>,
     /// True if all repairs were used up.
@@ -109,7 +109,7 @@ impl Resumption {
         let whole = steps.iter().take_while(|past| past.is_whole()).count();
         steps.truncate(whole);
         Ok(Self {
-            shown: Sight::of_run(&context.project.home().join(&folder)),
+            shown: SeenCode::of_run(&context.project.home().join(&folder)),
             folder,
             inputs,
             steps,

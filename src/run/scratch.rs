@@ -18,9 +18,9 @@ use crate::sys::identity::Stamp;
 /// The fate of the ignored files that builds have left in a scratch tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum ScratchMode {
-    /// Drop them
+    /// Discard ignored files
     Drop,
-    /// Bring them over
+    /// Copy ignored files to the project
     KeepIgnored,
 }
 

@@ -10,11 +10,11 @@ pub enum OutputFormat {
     /// The result as text
     #[default]
     Text,
-    /// One document at the end
+    /// One JSON document at the end
     Json,
-    /// A line for each event
+    /// One JSON line per event
     JsonL,
-    /// What a run has found, in SARIF 2.1.0
+    /// Findings in SARIF 2.1.0
     Sarif,
     /// The results of a fleet as comma-separated values
     Csv,

@@ -73,7 +73,7 @@ fn a_question_is_answered_in_a_line_of_its_own() {
         .types("go\r")
         .shows("? The agent asks")
         .shows("Which one?")
-        .shows("Esc goes on without")
+        .shows("Esc skips it")
         .rests()
         .types("the second\r")
         .shows("> the second")

@@ -293,7 +293,7 @@ fn report_follows_the_screens_questions_and_steps() {
         .shows("clear the input, end the run, quit")
         .types("Add a flag.\r")
         .shows("Which flag?")
-        .shows("Esc goes on without")
+        .shows("Esc skips it")
         .rests()
         .types("--verbose\r");
     let (shown, code) = screen.ends();

@@ -338,7 +338,7 @@ fn instructions(context: &Context<'_>, is_headless: bool) -> String {
 /// Returns the reminders due since the last step.
 fn reminders(place: &ChatPlace<'_>) -> Vec<HistoryMessage> {
     let session = place.base.stored.session.borrow();
-    let sent = session.conversation.not_left_out();
+    let sent = session.conversation.untruncated();
     // A paused reply goes back with nothing after it.
     if sent.last().is_some_and(|last| last.role == Role::Assistant) {
         return Vec::new();

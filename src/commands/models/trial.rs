@@ -176,7 +176,7 @@ pub fn tried<T>(
     for (number, one) in (1..).zip(tries) {
         context.interrupt.check()?;
         let (asked, cost) = ask(&StepId::new(purpose.clone(), number), &one);
-        let is_no_reply = |error: &ModelError| error.is_no_whole_reply();
+        let is_no_reply = |error: &ModelError| error.is_incomplete_reply();
         let verdict = match asked {
             Err(error) if error.downcast_ref().is_some_and(is_no_reply) => Verdict::Unreadable,
             Err(error) if error.is::<OverBudget>() && number > 1 => {

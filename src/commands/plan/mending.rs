@@ -35,7 +35,7 @@ impl Stages<'_, '_, '_> {
         let mended = match self.mended(damage, now) {
             Ok(reply) => PlanDocument::parse(unfenced(&reply).as_bytes()).ok(),
             Err(AgentError::NotUnderstood { .. } | AgentError::TooLong { .. }) => None,
-            Err(AgentError::Model(error)) if error.is_no_whole_reply() => None,
+            Err(AgentError::Model(error)) if error.is_incomplete_reply() => None,
             Err(error) => return Err(error),
         };
         if self.document.read().is_ok() {

@@ -395,7 +395,7 @@ fn each_end_is_what_it_means() {
         (&text, "", true, false, false),
     ] {
         let error = answer(content, stop_reason).unwrap_err();
-        assert_eq!(error.is_no_whole_reply(), is_again, "{error}");
+        assert_eq!(error.is_incomplete_reply(), is_again, "{error}");
         assert_eq!(error.is_refusal(), is_refusal, "{error}");
         assert_eq!(error.is_context_exceeded(), is_too_long, "{error}");
         let has_usage = error

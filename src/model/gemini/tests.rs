@@ -233,7 +233,7 @@ fn calls_keep_their_place_and_their_signatures() {
     }
     let malformed = answer(json!([]), "MALFORMED_FUNCTION_CALL");
     let error = read(&malformed).unwrap_err();
-    assert!(error.is_no_whole_reply(), "{error}");
+    assert!(error.is_incomplete_reply(), "{error}");
 }
 
 #[test]

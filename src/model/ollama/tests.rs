@@ -308,7 +308,10 @@ fn incomplete_answer_is_an_error_with_its_reason() {
         assert!(error.contains(expected), "{lines:?}: {error}");
     }
     let cut = read(&[piece("x"), done("length")]).unwrap_err();
-    assert!(cut.is_no_whole_reply(), "a longer answer may be asked for");
+    assert!(
+        cut.is_incomplete_reply(),
+        "a longer answer may be asked for"
+    );
     assert!(
         Ollama
             .read_reply(piece("x").to_string().as_bytes())

@@ -13,7 +13,7 @@ pub const CANCEL: &str = "Press Esc to cancel";
 /// The hint of a dialog that waits for the text in the input.
 pub const SENDS: &str = "Enter sends it | Press Esc to cancel";
 /// The hint for an agent's question, after which the work continues even without an answer.
-pub const ANSWERS: &str = "Enter sends it | Esc goes on without";
+pub const ANSWERS: &str = "Enter sends it | Esc skips it";
 
 /// Prints a line, if the row is within the area.
 pub fn put(buf: &mut Buffer, area: Rect, row: usize, text: &str, style: Style) {

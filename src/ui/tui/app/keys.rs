@@ -198,7 +198,7 @@ impl App {
             }
             ComposerAction::OpenEditor => match self.composer.editable_text() {
                 Some(text) => return vec![ScreenEffect::Editor(text)],
-                None => self.say("A key is written to no file"),
+                None => self.say("Keys are never written to a file"),
             },
             ComposerAction::FetchImage => return vec![ScreenEffect::FetchImage],
             ComposerAction::Leave => {
