@@ -1,4 +1,4 @@
-//! `/compact`: replaces a session's conversation by a summary, in a separate run.
+//! `/compact`: replaces a session's conversation with a summary, in a separate run.
 
 use super::run::{AgentRun, AgentSetup};
 use crate::agent::Host as _;
@@ -12,11 +12,11 @@ use crate::run::recovery;
 
 /// Instructions for the summary.
 pub const SUMMARY: &str = include_str!("../../../prompts/chat_compact.txt");
-/// The answer if there is no conversation yet.
+/// Result if there is no conversation yet.
 pub const NOTHING_TO_COMPACT: &str = "there is nothing to compact yet";
 
-/// Has the model replace the conversation by a summary that follows these instructions, with particular attention to
-/// `focus` unless it is blank. The project is locked meanwhile.
+/// Asks the model for a summary that follows these instructions, with particular attention to `focus` unless it is
+/// blank, and replaces the conversation with it. The project is locked meanwhile.
 ///
 /// # Errors
 /// Fails if no summary can be made.

@@ -69,7 +69,8 @@ fn diff_of(edits: &[PathEdit], before: impl Iterator<Item = Option<Vec<u8>>>) ->
 }
 
 impl AgentRun<'_> {
-    /// Creates the guard against lost lines, which may have moved to files that the part wrote earlier.
+    /// Creates the guard against lost lines. Lines may have moved to files that the current part
+    /// wrote earlier.
     fn guard(&self) -> LossGuard {
         let written = self.worktree.iter().flat_map(|worktree| {
             let (tree, written) = (worktree.tree.borrow(), worktree.written.borrow());

@@ -1,4 +1,4 @@
-//! The run in which agents work, common to all systems: the engine's host, its conversation, and the project's files.
+//! Runs in which agents work, common to all agents: the engine's host, the conversation, and the project's files.
 
 mod compaction;
 mod files;

@@ -1,5 +1,5 @@
-//! A part of an agent's work that is verified separately: the files it has written, the build with them, and reverting
-//! them.
+//! A part of an agent's work that is verified separately: tracks the files that it has written, builds the project with
+//! them, and reverts them.
 
 use std::collections::BTreeSet;
 
@@ -39,7 +39,7 @@ impl AgentRun<'_> {
     /// Builds the project in its current state, as part of the most recent step. Returns the failure, if any.
     ///
     /// # Errors
-    /// Fails if the build cannot run, it changes files that it is judged by, or the run may not change files.
+    /// Fails if the build cannot run or changes files that it is judged by, or the run may not change files.
     pub fn build(&self, how: BuildOptions<'_>) -> Result<Option<FailedBuild>, Error> {
         let worktree = self.worktree()?;
         let mut run = self.run.borrow_mut();
@@ -54,7 +54,7 @@ impl AgentRun<'_> {
         }))
     }
 
-    /// Builds the finished work in a separate step, and judges the gate if requested.
+    /// Builds the finished work in a separate step, and judges it by the gate if requested.
     ///
     /// # Errors
     /// Fails if the build fails or cannot run.
@@ -63,7 +63,7 @@ impl AgentRun<'_> {
         let Some(how) = self.setup.proof.filter(|_| is_wanted) else {
             return Ok(());
         };
-        // Files made by the build are not part of the work.
+        // Files that the build creates are not part of the work.
         let besides = self.besides()?;
         self.begin_own_step(Purpose::PROOF)?;
         match self.build(how)? {
@@ -74,7 +74,8 @@ impl AgentRun<'_> {
         }
     }
 
-    /// Returns changes since the run began that its tools did not make, and the files whose earlier state is unknown.
+    /// Returns the changes since the run began that its tools did not make, and the files whose earlier state is
+    /// unknown.
     fn besides(&self) -> Result<(Vec<FileChange>, Vec<String>), Error> {
         let tree = self.worktree()?.tree.borrow();
         if let Some(besides) = tree.changed_besides()? {
@@ -94,7 +95,7 @@ impl AgentRun<'_> {
         Ok((new.collect(), unjudged))
     }
 
-    /// Reports the effect of the changes on the gate.
+    /// Reports the gate's verdict on the changes.
     fn judge(
         &self,
         how: BuildOptions<'_>,
@@ -115,7 +116,8 @@ impl AgentRun<'_> {
         verdict::judge(self.context, how, &mut run, change, false)
     }
 
-    /// Reverts the files that the part has written, all or nothing, except those that were not readable text.
+    /// Reverts the files that the part has written, all or nothing. Files whose earlier content was not readable text
+    /// are kept.
     ///
     /// # Errors
     /// Fails if reverting fails, or the run may not change files.

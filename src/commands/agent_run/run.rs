@@ -1,8 +1,8 @@
 //! A run in which agents work, common to every agent.
 //!
 //! Implements [`Host`] for the agents, and provides what their tools need from the run: `worktree` writes files, if the
-//! run may change any, and questions go to the user. A run that may not change files neither reads nor changes anything
-//! in the project except its own folder in `logs`.
+//! run may change any, and questions go to the user. A run that may not change files touches nothing in the project but
+//! its own folder in `logs`.
 
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
@@ -49,7 +49,7 @@ use crate::sys::interrupt::Interrupted;
 /// Number of a reply's calls that are written to `steps.jsonl` immediately; the rest follow when the step is over.
 const LOGGED_AT_ONCE: usize = 8;
 
-/// Introduction of the project's conventions.
+/// Introduction to the project's conventions.
 const CONVENTIONS: &str = include_str!("../../../prompts/conventions.txt").trim_ascii_end();
 
 /// The profile-specific parts of a run.
@@ -70,14 +70,14 @@ pub struct AgentSetup<'s> {
     pub warnings: Vec<String>,
     /// Content of the project's `AGENTS.md`.
     pub conventions: Option<String>,
-    /// `true` to end the work when the user says no; otherwise, the agent is informed.
+    /// `true` to end the work when the user refuses permission; otherwise, the agent is told and continues.
     pub stops_at_no: bool,
     /// The losses allowed in changes to the project's files, whose lock the agents hold; `None` if they may not change
     /// any.
     pub changes: Option<Allowances>,
     /// Settings of an orchestration.
     pub orchestration: Option<OrchestrationSettings>,
-    /// The mode, for agents that have modes.
+    /// The agent's mode; `None` for agents without modes.
     pub mode: Option<Mode>,
     /// The build that proves finished work; in a conversation, only if files have changed.
     pub proof: Option<BuildOptions<'s>>,
@@ -92,14 +92,14 @@ pub struct AgentRun<'c> {
     pub(super) worktree: Option<Worktree<'c>>,
     /// The project's files before the run, if a build must prove it.
     pub(super) files: Option<FilesThen>,
-    /// The most recent call.
+    /// The most recent step.
     pub(super) latest: RefCell<StepId>,
-    /// Number of commands since that call.
+    /// Number of commands run since the last call.
     commands: Cell<u32>,
 }
 
 impl<'c> AgentRun<'c> {
-    /// Creates the run's folder and records the task: a request of the user, or, without one, the previous requests.
+    /// Creates the run's folder and records the task: the user's request or, without one, the previous requests.
     pub fn start(
         context: &'c Context<'c>,
         setup: AgentSetup<'c>,
@@ -180,7 +180,7 @@ impl<'c> AgentRun<'c> {
         }
     }
 
-    /// Number of consecutive failures that ends the work.
+    /// Returns the number of consecutive failures that ends the work.
     pub fn tries(&self) -> u32 {
         if self.is_interactive() {
             self.setup.limits.max_retries
@@ -189,7 +189,8 @@ impl<'c> AgentRun<'c> {
         }
     }
 
-    /// Number of consecutive failures that ends the work of an agent that cannot ask the user.
+    /// Returns the number of consecutive failures that ends the work of an agent that cannot ask
+    /// the user.
     pub fn unattended_tries(&self) -> u32 {
         self.setup.limits.max_retries_automated
     }
@@ -202,7 +203,7 @@ impl<'c> AgentRun<'c> {
         run.log.command_output(&self.latest.borrow(), nth)
     }
 
-    /// Lets agents work on the session's conversation, or on a new one, and records how that ends.
+    /// Runs `work` on the session's conversation, or on a new one, and records how it ends.
     pub fn work(
         &self,
         work: impl FnOnce(&mut Conversation) -> Result<String, AgentError>,
@@ -255,7 +256,7 @@ impl<'c> AgentRun<'c> {
         with(&mut self.run.borrow_mut())
     }
 
-    /// Uses a tool in a step of the run itself, which no model requested. The step takes the next number without a
+    /// Uses a tool in a step of the run itself, which no model requested. The step takes the next number, but makes no
     /// call.
     ///
     /// # Errors
@@ -301,7 +302,7 @@ impl<'c> AgentRun<'c> {
     /// Asks the user for permission.
     ///
     /// # Errors
-    /// Fails if the run is over, for example because the user's no ends the work.
+    /// Fails if the work must end, for example because the user's refusal ends it.
     pub fn asks(&self, question: &str) -> Result<bool, AgentError> {
         let question = Question::from(question.to_owned());
         Ok(Host::confirm(self, &question, None)? == Answer::Yes)
@@ -311,7 +312,7 @@ impl<'c> AgentRun<'c> {
     pub fn finish(self, result: Result<String, Error>) -> Result<Outcome, Failure> {
         let (mut result, unproven) = match result.is_ok().then(|| self.prove()).transpose() {
             Ok(_) => (result, None),
-            // The answer is worth reading nevertheless.
+            // The answer is worth reading even if the build fails.
             Err(error) => (Err(error), result.ok()),
         };
         let mut run = self.run.into_inner();
@@ -353,7 +354,7 @@ impl<'c> AgentRun<'c> {
         let text = prompt.to_string();
         let before = run.record.steps.len();
         let asked = run.ask(self.setup.models, &step, prompt, |_| ());
-        // There is no step for a call that was not made.
+        // A call that was not made has no step.
         let made = run.record.steps.get(before);
         let tokens = match (made.and_then(|made| made.usage), &asked) {
             (Some(used), _) => used.input_tokens.saturating_add(used.answered()),
@@ -407,7 +408,7 @@ impl<'c> AgentRun<'c> {
             step.actions.push(action);
             calls = step.actions.len();
         });
-        // Each call rewrites the whole step, which would be too slow for very many calls.
+        // Each write repeats the whole step, which would be too slow for very many calls.
         if calls <= LOGGED_AT_ONCE {
             run.log_step()?;
         }
@@ -491,7 +492,7 @@ impl User for AgentRun<'_> {
 }
 
 impl AgentRun<'_> {
-    /// Returns the answer, or an error if it is a no that ends the work.
+    /// Returns the answer, or an error if it is a refusal that ends the work.
     fn rejected(&self, question: &Question, answer: Answer) -> Result<Answer, AgentError> {
         match answer {
             Answer::No if self.setup.stops_at_no => {
@@ -510,7 +511,7 @@ impl AgentRun<'_> {
     /// other than `/exit`, which ends the work, and `/help`.
     ///
     /// # Errors
-    /// Fails if the user leaves or interrupts it, or no input can be read.
+    /// Fails if the user leaves or interrupts the prompt, or no input can be read.
     pub fn answered(
         &self,
         (question, prompt): (&str, &str),

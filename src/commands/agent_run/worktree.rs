@@ -1,5 +1,5 @@
-//! The project's files, in a run whose agents may change them. Changes go through the verified apply of `commit`, so
-//! that they can be undone.
+//! The project's files in a run whose agents may change them. Changes are verified and applied as those of `commit`
+//! are, and can be undone.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ pub struct Worktree<'c> {
 }
 
 impl<'c> Worktree<'c> {
-    /// Records the state of the files before the run.
+    /// Creates the worktree of a run, and records which files already differ from git's index.
     pub fn new(context: &'c Context<'c>, run: &Run<'_>) -> Self {
         Self {
             tree: RefCell::new(RunTree::new(context, run).of_agent()),
@@ -53,7 +53,8 @@ impl<'c> Worktree<'c> {
         )
     }
 
-    /// In a scratch tree, brings the changes of a successful run to the project, and discards those of a failed one.
+    /// Applies a successful run's changes from its scratch tree, if any, to the project; discards those of a failed
+    /// run.
     pub fn settle<T>(&self, run: &mut Run<'_>, result: Result<T, Error>) -> Result<T, Error> {
         let mut tree = self.tree.borrow_mut();
         if !tree.is_apart() {
