@@ -69,7 +69,7 @@ pub struct AgentArgs {
 }
 
 impl AgentArgs {
-    /// The build that proves the work, if requested.
+    /// Returns the options of the build that proves the work, if requested.
     pub fn proof(&self, timeout: Duration) -> Option<BuildOptions<'_>> {
         self.prove.then(|| self.sandbox.build(timeout))
     }

@@ -46,7 +46,7 @@ pub enum FindingsFormat {
 }
 
 impl FindingsFormat {
-    /// The name of their file in the run's folder.
+    /// Returns the name of the findings' file in the run's folder.
     pub fn file(self) -> &'static str {
         match self {
             Self::Sarif => FINDINGS_SARIF,

@@ -34,7 +34,7 @@ pub struct GateArgs {
     pub gate: Option<GateMode>,
 }
 
-/// The weight of the verdict on the gate. Later ones are stricter.
+/// The effect of the gate's verdict on the run. Later variants are stricter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GateMode {

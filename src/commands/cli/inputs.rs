@@ -1,4 +1,4 @@
-//! The flags for input, and the correction for users who omit a flag.
+//! The flags for input, and a hint for users who give a message without its flag.
 
 use crate::run::code_context::CodeLimit;
 use crate::ui::OutputFormat;
@@ -92,8 +92,8 @@ pub struct PlaceArgs {
     pub root: Option<PathBuf>,
 }
 
-/// Suggests how to pass a message that was given without a flag, if that is what the user did. The second value
-/// is true if the text can be nothing else, since commands and flags contain no spaces.
+/// Suggests how to pass a message that was given without a flag, if the error looks like one. The second value is true
+/// if the text can be nothing else, since commands and flags contain no spaces.
 pub(crate) fn as_message(
     error: &clap::Error,
     whole: &clap::Command,

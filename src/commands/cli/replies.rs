@@ -81,7 +81,7 @@ impl From<LossArgs> for Allowances {
     }
 }
 
-/// What becomes of the edits when a run fails.
+/// The treatment of the edits of a failed run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum OnFailure {
     /// Keep the edits
