@@ -68,9 +68,7 @@ impl Permissions for DenyPaths<'_> {
         };
         Permission::Refused(match self.instead {
             Some(instead) => format!("{path}: {instead}"),
-            None => format!(
-                "{path} belongs to the agents' settings and sessions, which tools may not access"
-            ),
+            None => format!("{path} belongs to the agents' settings and sessions, closed to tools"),
         })
     }
 }

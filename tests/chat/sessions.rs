@@ -136,7 +136,7 @@ fn call_interrupted_by_a_kill_is_reported_and_not_repeated() {
         assert!(
             *failed
                 && (text.contains("interrupt")
-                    || text.contains("cut short")
+                    || text.contains("interrupted")
                     || text.contains("not carried out")),
             "{text}"
         );

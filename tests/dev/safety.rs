@@ -208,7 +208,7 @@ fn an_agents_own_settings_and_sessions_are_not_for_it() {
     for nth in [1, 2] {
         let told = last_told(&server, nth);
         assert!(
-            told.contains("ERROR: ") && told.contains("not for it"),
+            told.contains("ERROR: ") && told.contains("closed to tools"),
             "{told}"
         );
     }

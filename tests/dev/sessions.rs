@@ -104,7 +104,7 @@ fn a_session_that_is_killed_in_a_command_continues_at_its_last_step() {
         "{resumed}"
     );
     assert!(
-        last_told(&server, 2).contains("cut short"),
+        last_told(&server, 2).contains("interrupted"),
         "{}",
         last_told(&server, 2)
     );
@@ -436,7 +436,7 @@ fn an_unanswered_question_is_reported_when_the_user_is_gone() {
         .clone();
     assert_eq!(last["role"], "user", "{last}");
     assert!(
-        last["content"].as_str().unwrap().contains("cut short"),
+        last["content"].as_str().unwrap().contains("interrupted"),
         "{last}"
     );
 }

@@ -282,7 +282,7 @@ fn the_homes_and_permissions_of_all_agents_are_closed_to_the_file_tools() {
     for step in 1..=steps.len() {
         let told = last_told(&server, step);
         assert!(
-            told.contains("is of the agents' settings and sessions"),
+            told.contains("belongs to the agents' settings and sessions"),
             "{step}: {told}"
         );
         assert!(!told.contains("accounts") && !told.contains("of mine"));

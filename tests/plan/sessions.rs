@@ -144,7 +144,7 @@ fn a_tool_that_was_cut_short_is_not_used_twice_where_it_may_have_changed_somethi
     plan.run(&["--resume", "-p", ""]);
     let told = last_told(&server, 1);
     assert!(
-        told.contains("Tool results:\n[0] ❌ Error: ") && told.contains("cut short"),
+        told.contains("Tool results:\n[0] ❌ Error: ") && told.contains("interrupted"),
         "{told}"
     );
 }

@@ -455,7 +455,7 @@ fn calls_that_a_stop_has_left_without_result_are_reported_as_errors() {
     assert!(actions.is_empty());
     let told = sent.last().unwrap().to_string();
     assert!(
-        told.starts_with("Tool results:\n[0] ❌ Error: The session was cut short"),
+        told.starts_with("Tool results:\n[0] ❌ Error: The session was interrupted"),
         "{told}"
     );
     assert!(

@@ -343,7 +343,7 @@ fn a_line_is_typed_in_the_input() {
     ┌ Question ────────────────────────────┐
     │Does this summary look correct?       │
     │(yes/no/edit):                        │
-    │Enter sends it | Esc skips it  │
+    │Enter sends it | Esc skips it         │
     └──────────────────────────────────────┘
     ");
     assert!(dialog.wants_text());
