@@ -1,4 +1,4 @@
-//! The requests of a commit for edits: asks again for a rejected reply, and adds the files that a reply asks for.
+//! A commit's requests for edits: asks again after a rejected reply, and adds the files that a reply asks for.
 
 use std::mem;
 
@@ -21,27 +21,27 @@ use crate::run::selection::Models;
 use crate::secret::{MARK, credentials};
 use crate::sys::error::Error;
 
-/// Asks for edits, and verifies them.
+/// Asks for edits and verifies them.
 pub struct Asking<'c> {
     pub context: &'c Context<'c>,
     pub cli: &'c Cli,
     /// The user's request.
     pub query: String,
     pub resumed: ResumedTree,
-    /// The code base, if only a part of it is sent.
+    /// The code base, if only part of it is sent.
     pub code: Option<CodeContext>,
 }
 
 impl Asking<'_> {
-    /// Logs what the first query shows the model, if only a part of the code is sent.
+    /// Logs the files shown to the model by the first query, if only part of the code is sent.
     pub fn log_shown(&self, run: &Run<'_>) -> Result<(), Error> {
         let code = self.code.as_ref();
         code.map_or(Ok(()), |code| Ok(run.log.json(SHOWN, &code.first)?))
     }
 
-    /// Asks for edits by the prompt for the model's order and reply format. If the reply is rejected, asks again up to
-    /// the configured limit, with the same query and the reasons for the rejection; files that the model asks for are
-    /// added to the query. `step` is then the last query sent.
+    /// Asks for edits with the `prompt` for the model's order and reply format. If the reply is rejected, asks again up
+    /// to the configured limit, with the same query and the reasons for the rejection; files that the model asks for
+    /// are added to the query. Leaves `step` at the last query sent.
     pub fn ask<'p>(
         &mut self,
         run: &mut Run<'_>,
@@ -74,7 +74,7 @@ impl Asking<'_> {
                     None => sent(path),
                 };
                 let parsed = edit::read(&reply.text, format, &sent);
-                // Edits that are already on the disk cannot be located in it again.
+                // Edits that are already on disk cannot be located there again.
                 if is_applied && format == ReplyFormat::Edits {
                     return (parsed.prose, Ok(Some(VerifiedEdits::default())));
                 }
@@ -83,8 +83,7 @@ impl Asking<'_> {
             };
             let asked = run.ask(models, step, prompt, examine);
             let (_, (prose, verified)) = match (asked, rejected) {
-                // Report the rejection as the reason for the failure, not the budget that prevents another
-                // call.
+                // Report the rejection as the reason for the failure, not the limit that prevents another call.
                 (Err(why), Some(rejection)) if why.is::<OverBudget>() || why.is::<DoesNotFit>() => {
                     run.warn(format!("the model is not asked again: {why}"));
                     return Err(rejection);
@@ -123,14 +122,14 @@ impl Asking<'_> {
         }
     }
 
-    /// Returns the limits on what a reply may delete; a recorded reply whose edits are already on disk has
-    /// passed them.
+    /// Returns the limits on what a reply may delete; none for a recorded reply whose edits are already on disk, since
+    /// they have been checked.
     fn guard(&self, step: &StepId, reply: &Reply) -> LossGuard {
         if self.resumed.applied(step).is_some() {
             return LossGuard::off();
         }
         let mut marks = credentials::marks(self.context.redactor);
-        // The secret may be one that is not known any more.
+        // The secret may no longer be known.
         marks.extend(reply.is_redacted.then(|| MARK.to_owned()));
         LossGuard {
             allowances: self.cli.losses.into(),
@@ -140,8 +139,8 @@ impl Asking<'_> {
         }
     }
 
-    /// Checks all edits of a reply against the policy; `None` for a request for files, which is then
-    /// granted. The prose around them is not judged.
+    /// Checks all edits of a reply against the policy. Returns `None` for a request for files,
+    /// which is then granted. The prose around the edits is not judged.
     fn verify(
         &mut self,
         mut parsed: ParsedReply,

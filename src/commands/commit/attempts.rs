@@ -1,7 +1,7 @@
-//! Several attempts at a commit: asks in parallel, builds each reply in a separate scratch tree, and takes one.
+//! Parallel attempts at a commit: asks in parallel, builds each reply in a separate scratch tree, and takes one.
 //!
-//! Changes the project once: by the attempt that is taken, as one transaction. No call waits for a build, and no more
-//! builds run at once than there are cores less one.
+//! Changes the project once, in one transaction, to the result of the attempt that is taken. No call waits for a build.
+//! The number of builds that run at the same time is one less than that of the cores, but at least one.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Sender, channel};
@@ -65,14 +65,14 @@ pub struct Attempts<'c> {
 /// An attempt whose reply was built.
 struct Built {
     edits: VerifiedEdits,
-    /// The changes that its reply and its build have made to the reply's files.
+    /// Changes that the reply and its build made to the reply's files.
     changes: Vec<FileChange>,
     status: BuildStatus,
     output: String,
     findings: Vec<Finding>,
 }
 
-/// An attempt that is over.
+/// A finished attempt.
 struct Made {
     nth: usize,
     /// The last step that was asked.
@@ -87,22 +87,22 @@ struct Made {
 struct Verdict {
     /// The verdict on the gate, if it was judged.
     gate: Option<GateRecord>,
-    /// The error that the run would end with.
+    /// The error with which the run would end.
     fault: Option<Error>,
 }
 
-/// A message of a thread.
+/// A message from an attempt's thread.
 enum AttemptEvent {
     Event(StepId, Event),
     Made(Box<Made>),
 }
 
 impl Attempts<'_> {
-    /// Makes all attempts, and applies one: the best of those that pass or, if none does, the best for the search, and
-    /// returns its build's output for a repair. From then on, the models are that attempt's.
+    /// Makes all attempts and applies one: the best of those that pass or, if none does, the best for the search, whose
+    /// build output is returned for a repair. From then on, `ready.models` are that attempt's.
     ///
     /// # Errors
-    /// Fails if no attempt is built, a signal arrives, or the attempt cannot be applied.
+    /// Fails if no attempt is built, a signal arrives, or the chosen attempt cannot be applied.
     pub fn make(
         &self,
         work: &mut Work<'_>,
@@ -161,7 +161,7 @@ impl Attempts<'_> {
         let built = made.built?;
         let taken = take(run, &mut work.tree, (&made.step, &built));
         if taken.is_err() {
-            // There is nothing that a search could go back to.
+            // Without an applied attempt, a search has no state to return to.
             search.search = Search::default();
             run.record.choice.iter_mut().for_each(ChoiceRecord::forget);
         }
@@ -169,12 +169,12 @@ impl Attempts<'_> {
         work.replacements.remember(&built.edits);
         let Verdict { gate, fault } = verdicts.remove(&at).unwrap_or_default();
         run.record.gate = gate;
-        // The end of the run reports other faults.
+        // Other faults are reported at the end of the run.
         let fault = fault.filter(|_| run.record.gate.is_some());
         fault.map_or(Ok(output), Err)
     }
 
-    /// Judges an attempt that has passed by the checks that could later fail the run.
+    /// Judges an attempt that has passed with the checks that could later fail the run.
     fn verdict(&self, run: &mut Run<'_>, (made, pin): (&Made, &Pin), query: &str) -> Verdict {
         let (Ok(built), gate) = (&made.built, &self.cli.gate) else {
             return Verdict::default();
@@ -246,7 +246,7 @@ impl Attempts<'_> {
                         drop(maker.begun.take());
                     }
                     let made = maker.make(usize::from(number) - 1, models, &reporter);
-                    // If another thread could not be started, nothing receives this.
+                    // If another thread could not be started, nothing receives this event.
                     let _ = reporter.sender.send(AttemptEvent::Made(Box::new(made)));
                 };
                 let started = thread::Builder::new().spawn_scoped(scope, make);
@@ -270,7 +270,7 @@ impl Attempts<'_> {
             }
             Ok(())
         })?;
-        // The interrupt that ended the other attempts is cleared; a signal is not.
+        // Clears the interrupt that ended the other attempts, but not a signal.
         let _ = self.context.interrupt.take();
         made.sort_by_key(|made| made.nth);
         for made in &mut made {
@@ -279,7 +279,7 @@ impl Attempts<'_> {
         Ok(made)
     }
 
-    /// Shows an event of a thread.
+    /// Forwards an event of an attempt's thread to the run's reporter.
     fn pass_on(&self, step: &StepId, event: &Event) {
         let reporter = self.context.reporter;
         match event {
@@ -297,7 +297,7 @@ impl Attempts<'_> {
     }
 }
 
-/// Applies the reply's files as an attempt's build has left them.
+/// Applies the files of the reply, as left by the attempt's build.
 fn take(
     run: &mut Run<'_>,
     tree: &mut RunTree<'_>,
@@ -315,7 +315,7 @@ fn take(
     let edits = built.changes.iter().map(|change| {
         let text = change.after.as_ref().and_then(|after| {
             let text = String::from_utf8(after.content.clone());
-            // If the build has left anything but text, the reply's content is used.
+            // If the build left something other than text, use the reply's content.
             text.ok().or_else(|| replied(&change.path))
         });
         let kind = text.map_or(EditKind::Remove, EditKind::Write);
@@ -326,7 +326,7 @@ fn take(
 }
 
 impl Made {
-    /// The state that a search begins from, if the attempt's build has failed.
+    /// Returns the state for a search to begin from, if the attempt's build has failed.
     fn failed(&self) -> Option<(usize, State)> {
         let built = self.built.as_ref().ok()?;
         let files = files_of(&built.edits);
@@ -342,7 +342,7 @@ impl Made {
         Some((self.nth, state))
     }
 
-    /// If the attempt was interrupted, records that another one has passed.
+    /// Replaces the error of an interrupted attempt with a note that another one has passed.
     fn note_ended(&mut self) {
         let ended = self.built.as_ref().err();
         if ended.is_some_and(|error| matches!(error.exit(), Exit::Interrupted(_))) {
@@ -351,7 +351,7 @@ impl Made {
     }
 }
 
-/// The state that the threads of all attempts share.
+/// State shared by the threads of all attempts.
 struct Maker<'m> {
     context: Context<'m, ()>,
     cli: &'m Cli,
@@ -360,9 +360,9 @@ struct Maker<'m> {
     pin: &'m Pin,
     log: RunLog<'m>,
     purse: Purse,
-    /// Taken until the first answer begins.
+    /// A turn held until the first attempt's answer begins.
     begun: Turns,
-    /// One turn for each build that may run at once.
+    /// One turn for each build that may run at the same time.
     builds: Turns,
     /// The time at which all calls end.
     deadline: Duration,
@@ -379,7 +379,7 @@ impl Maker<'_> {
         let asked = self.ask(&context, &mut run, models, &mut step);
         models.deadline = None;
         let built = asked.and_then(|edits| self.build(&context, &mut run, &step, edits));
-        // The record of the whole run contains the step, too.
+        // The record of the whole run also contains the step.
         let _ = run.log_step();
         let done = built.as_ref().ok();
         let record = AttemptRecord {
@@ -402,7 +402,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Asks for edits, and verifies them.
+    /// Asks for edits and verifies them.
     fn ask(
         &self,
         context: &Context<'_>,
@@ -470,7 +470,7 @@ impl Maker<'_> {
     }
 }
 
-/// The number of lines that a change adds and removes.
+/// Returns the number of lines that a change adds and removes.
 fn lines(change: &FileChange) -> u64 {
     let stat = diff::stat(slice::from_ref(change));
     stat.added() + stat.removed()
@@ -494,13 +494,14 @@ impl Reporter for AttemptReporter<'_> {
             .send(AttemptEvent::Event(self.step.clone(), event.clone()));
     }
 
-    /// The first attempt needs the pieces of its answer, which show when it begins.
+    /// Only the first attempt needs pieces of its answer, which show when the answer begins.
     fn is_live(&self) -> bool {
         self.step == StepId::INITIAL
     }
 }
 
-/// Returns the model of the first attempt, and those of the others; `None` means the first one's.
+/// Returns the model of the first attempt, and the models of the others; `None` stands for the
+/// first attempt's.
 ///
 /// # Errors
 /// Fails if flags conflict.

@@ -1,4 +1,4 @@
-//! The project's files after the replies of a run, for its repairs and its summary.
+//! The project's files after a run's replies, for its repairs and its summary.
 //!
 //! Reads files that the run has changed, and their saved states.
 
@@ -16,7 +16,7 @@ use crate::sys::files::{self, Links, MIB};
 /// Maximum size, in bytes, of a file whose state before the run is read for a repair.
 const LARGEST: u64 = 64 * MIB;
 
-/// The text shown for a path where a build or somebody else has put something other than a file.
+/// Text shown for a path that no longer holds a regular file.
 const NO_FILE: &str = "[No regular file any more: a link, a directory or the like is in its place. No reply can replace it.]\n";
 
 /// A commit's run, the project's files, and the effect of its replies on them.
@@ -26,13 +26,14 @@ pub struct Work<'c> {
     pub replacements: Replacements,
 }
 
-/// The text of a file; `None` if there is no such file.
+/// Reads a file's text; `None` if there is no such file.
 fn present(tree: &RunTree<'_>, path: &str) -> io::Result<Option<String>> {
     let text = tree.read(path)?;
     Ok(text.map(|text| String::from_utf8_lossy(&text).into_owned()))
 }
 
-/// Returns the files as they are shown to a repair. With `tree`, their states before the run are read, for regions.
+/// Converts files to the form shown to a repair. If `tree` is given, also reads their states before the run, for
+/// regions.
 pub fn shown(files: Files, tree: Option<&RunTree<'_>>) -> Vec<PresentFile> {
     let shown = files.into_iter().map(|(path, now)| {
         let before = tree
@@ -72,8 +73,8 @@ impl Replacements {
         }
     }
 
-    /// Returns the current content of the files, which builds or others may have changed since a reply wrote them.
-    /// `search` finds credentials, which may not be sent.
+    /// Returns the current content of the files, which builds or other programs may have changed since a reply wrote
+    /// them. Content in which `search` finds credentials is not returned; that of the reply is kept.
     pub fn current(&self, tree: &RunTree<'_>, search: Option<&Redactor>) -> Files {
         let may_be_sent = |text: &str| {
             search.is_none_or(|redactor| credentials::find("", text, redactor).is_empty())
@@ -81,7 +82,7 @@ impl Replacements {
         let mut files = self.files.clone();
         for (path, known) in &mut files {
             let no_file = || tree.is_no_file(path).then(|| NO_FILE.to_owned());
-            // A file that cannot be read or sent is shown as it was written.
+            // A file that cannot be read or sent is shown as the reply wrote it.
             if let Ok(now) = present(tree, path).map(|now| now.or_else(no_file))
                 && now != *known
                 && now.as_deref().is_none_or(may_be_sent)

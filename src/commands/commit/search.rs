@@ -1,7 +1,7 @@
-//! `--strategy search`: goes back to the best state that a commit has seen, or to the beginning.
+//! `--strategy search`: returns to the best state that a commit has reached, or to the initial one.
 //!
-//! Changes the project's files through the run's own tree, as replies do: the run's changes are reverted, then the
-//! files of a state are applied, each in one transaction.
+//! Changes the project's files through the run's own tree, as replies do: reverts the run's changes, then applies the
+//! files of a state, each in one transaction.
 
 use super::replacements::Work;
 use crate::edit::{EditKind, VerifiedEdits};
@@ -18,7 +18,7 @@ use crate::sys::error::Error;
 pub struct CommitSearch<'c> {
     pub context: &'c Context<'c>,
     pub search: Search,
-    /// The model's view of the files before its first reply.
+    /// The files as shown to the model before its first reply.
     pub begun: Shown,
 }
 
@@ -58,11 +58,11 @@ impl CommitSearch<'_> {
         Some((indices[best], why, self.search.states[best].output.clone()))
     }
 
-    /// Puts the files in the state that the next attempt begins from. Returns the output of its build for a repair;
-    /// `None` for an attempt that starts over.
+    /// Restores the files to the state that the next attempt begins from. Returns the output of that state's build for
+    /// a repair; `None` for an attempt that starts over.
     ///
     /// # Errors
-    /// Fails if the files cannot be changed, or others have changed them.
+    /// Fails if the files cannot be changed, or were changed by someone else.
     pub fn go_on(&self, work: &mut Work<'_>) -> Result<Option<String>, Error> {
         let Search { states, from, .. } = &self.search;
         let state = from.map(|at| &states[at]);
@@ -79,13 +79,13 @@ impl CommitSearch<'_> {
         Ok(state.map(|state| state.output.clone()))
     }
 
-    /// The step of the best state, and the outcome of its build.
+    /// Returns the step of the best state, and the outcome of its build.
     pub fn best(&self) -> Option<(&StepId, BuildStatus)> {
         let best = &self.search.states[self.search.best()?];
         Some((&best.step, best.status))
     }
 
-    /// Puts the files in the best state, after the last attempt has failed.
+    /// Restores the files to the best state, after the last attempt has failed.
     pub fn keep_best(&self, work: &mut Work<'_>) {
         let Some(best) = self.search.best() else {
             return;
@@ -113,7 +113,7 @@ impl CommitSearch<'_> {
             let kind =
                 |text: &Option<String>| text.clone().map_or(EditKind::Remove, EditKind::Write);
             let edits = files.iter().map(|(path, text)| (path.clone(), kind(text)));
-            // All of these files were verified before, but against the earlier state of the disk.
+            // These files were verified before, but against an earlier state of the disk.
             let verified = tree.verified(edits.collect())?;
             tree.put(run, &verified)?;
         }
