@@ -1,4 +1,4 @@
-//! The findings of a report as data: a second call lists them, and the locations that they claim are verified.
+//! Findings of a report as data: a second call lists them, and the locations that they claim are verified.
 //!
 //! Guarantees that a finding has a location only if its file is in the code base that was sent and contains the line
 //! that it quotes.
@@ -24,10 +24,10 @@ use crate::sys::text::{cut, one_line};
 
 /// Maximum number of findings.
 const MOST: u32 = 200;
-/// Maximum length of a title and of other texts, in characters.
+/// Maximum lengths of a title and of other texts, in characters.
 const LONGEST_TITLE: usize = 200;
 const LONGEST: usize = 4_000;
-/// The number of times that the query is repeated after a reply that cannot be read.
+/// Maximum number of times that the query is repeated after an unreadable reply.
 const REASKS: u16 = 1;
 
 /// A finding as claimed by the model; fields left out are empty or 0.
@@ -90,7 +90,7 @@ fn prompt<'p>(report: &'p str, files: &'p str) -> Prompt<'p> {
     prompt
 }
 
-/// The schema of the reply.
+/// Returns the schema of the reply.
 fn form() -> Value {
     let text = json!({"type": "string"});
     let levels = Severity::ALL.map(Severity::name);
@@ -102,8 +102,7 @@ fn form() -> Value {
                 "severity": {"type": "string", "enum": levels}, "title": text, "message": text}}}}})
 }
 
-/// Returns the files that the report names, by their paths or else their names, and the specification, as far as they
-/// fit.
+/// Returns the files that the report names, by path or by name, and the specification, as far as they fit into `room`.
 fn named(report: &str, files: &[RollupFile<'_>], room: u64) -> String {
     let is_named = |file: &&RollupFile<'_>| {
         let name = Path::new(file.path).file_name().and_then(OsStr::to_str);
@@ -122,7 +121,7 @@ fn named(report: &str, files: &[RollupFile<'_>], room: u64) -> String {
     text
 }
 
-/// Reads a reply; an error says what is wrong with it.
+/// Parses a reply; the error describes what is wrong with it.
 fn read(reply: &str, files: &[RollupFile<'_>]) -> Result<Vec<ReportFinding>, String> {
     let object = object::read(reply).map_err(|fault| fault.to_string())?;
     let claims: Claims = schema::read(&Value::Object(object), &form())?;
@@ -148,7 +147,8 @@ impl Claim {
         }
     }
 
-    /// Returns the line that it quotes, if it is unique; `None` if the file or the line does not exist.
+    /// Locates the quoted line. Returns `Some(None)` if the quote is empty, or if several lines
+    /// match but not the claimed one; `None` if the file or the line does not exist.
     #[expect(
         clippy::option_option,
         reason = "whether there is a place, and whether the place has a line"

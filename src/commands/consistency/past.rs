@@ -1,4 +1,5 @@
-//! Earlier reports: the one to resume, and the last one, which may still apply. Reads their folders.
+//! Earlier reports: the run to resume, and the last report, which may still be current. Reads their
+//! folders.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -21,7 +22,7 @@ use crate::sys::excerpt::lossy;
 use crate::sys::files::{self, Links, MIB};
 use crate::sys::numbers::counted;
 
-/// The name of the workflow in records.
+/// Name of the workflow in records.
 const WORKFLOW: &str = "consistency";
 /// Maximum size of a report, in bytes.
 const LARGEST: u64 = 128 * MIB;
@@ -39,7 +40,7 @@ impl ResumedReport {
     /// Reads the named run.
     ///
     /// # Errors
-    /// Fails if no such run exists, or it has nothing left to ask for: its report is written, with findings if
+    /// Fails if no such run exists, or it has nothing left to ask for: its report is written, and its findings if
     /// requested.
     pub fn read(context: &Context<'_>, name: &Path, with_findings: bool) -> Result<Self, Error> {
         let name = naming::find_asked(&context.project, name, context.today())?;
@@ -59,7 +60,7 @@ impl ResumedReport {
         Ok(Self { folder, run, steps })
     }
 
-    /// Replaces the `given` inputs by those that the run sent: all of them or, for a report by parts, the query alone.
+    /// Replaces the `given` inputs with those that the run sent: all of them or, for a report by parts, only the query.
     /// In the latter case the code base is rolled up again, unless it came from a file, whose text is `file`.
     pub fn inputs(&self, given: &InputOptions, file: &str) -> InputOptions {
         let first = self.steps.first().map(|past| &past.step);
@@ -79,7 +80,7 @@ impl ResumedReport {
         }
     }
 
-    /// Returns its replies, which need no calls.
+    /// Returns the run's replies, which need no calls.
     ///
     /// # Errors
     /// Fails if its inputs differ from the current ones.
@@ -104,7 +105,7 @@ impl ResumedReport {
     }
 }
 
-/// Returns the last report and its record, if it was made from the current inputs by the same model.
+/// Returns the last report and its record, if the same model made it from the current inputs.
 ///
 /// # Errors
 /// Fails if the runs cannot be listed.
@@ -131,7 +132,7 @@ pub fn unchanged(
     }))
 }
 
-/// Returns whether the report on disk begins with the run's recorded reply; behind it, there may be a list of parts.
+/// Returns `true` if the report on disk begins with the run's recorded reply; a list of parts may follow it.
 fn is_written_by(context: &Context<'_>, run: &PastRun) -> bool {
     let path = context.project.consistency_report();
     let report = files::read(&path, Links::Followed, LARGEST).map(lossy);
@@ -139,8 +140,8 @@ fn is_written_by(context: &Context<'_>, run: &PastRun) -> bool {
     report.is_ok_and(|report| reply.is_some_and(|reply| report.starts_with(&reply)))
 }
 
-/// Returns whether a run has sent the same queries as would be sent now, as far as it got; `None` if it sent none.
-/// Later queries depend on nothing else.
+/// Returns `true` if every query that a run sent equals the one that would be sent now; `None` if it sent none. Later
+/// queries depend on nothing else.
 fn is_as_sent(context: &Context<'_>, ready: &Ready<'_>, run: &PastRun) -> Option<bool> {
     let order = ready.models.first.spec.prompt_order;
     let queries: Vec<(StepId, Prompt<'_>)> = match &ready.parts {
