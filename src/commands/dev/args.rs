@@ -1,4 +1,4 @@
-//! Command-line arguments of `dev`, both as a subcommand and as a binary of its own.
+//! Command-line arguments of `dev`, as a subcommand and as a separate binary.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
-//! The agent `dev`: a developer at the terminal whose work an independent audit must pass.
+//! The agent `dev`: a developer at the terminal whose work must pass an independent audit.
 //!
 //! A profile: it selects the parts of the engine that make up the agent. [`crate::agent`] connects them; sessions, runs
-//! and screens are shared with all other agents.
+//! and screens are shared with the other agents.
 
 use std::cell::RefCell;
 use std::mem::take;
@@ -128,12 +128,12 @@ struct Developer<'t, 'c> {
     context: &'c Context<'c>,
     options: &'t AgentOptions,
     place: Workspace<'c>,
-    /// Runs undone since the last request, to be mentioned to the agent.
+    /// Runs undone since the last request, to be reported to the agent.
     undone: Vec<String>,
 }
 
 impl Developer<'_, '_> {
-    /// Shows the end of the session so far.
+    /// Shows the end of the conversation so far.
     fn recap(&self) {
         if let Some(recap) = self.place.stored.session.borrow().conversation.recap() {
             self.context.reporter.event(&Event::Words(recap));
@@ -237,7 +237,7 @@ impl Talker for Developer<'_, '_> {
     }
 }
 
-/// Works on one request until the audit passes it. The project is locked only while a request is worked on.
+/// Works on one request until it passes the audit. The project is locked only during that time.
 fn work(
     context: &Context<'_>,
     place: &Workspace<'_>,
@@ -382,7 +382,7 @@ pub fn sessions(context: &Context<'_>) -> Result<Outcome, Failure> {
 /// Fails if there is no editor, or the configuration cannot be used.
 pub fn config(context: &Context<'_>) -> Result<Outcome, Failure> {
     let home = home(context, &DEV)?;
-    // Creates the file if it is missing; errors in it are what the editor is for.
+    // Create the file if it is missing; the editor is for correcting any errors in it.
     let _ = settings(context);
     listing::edit(context, &home.join(FILE), || settings(context).map(drop))
 }

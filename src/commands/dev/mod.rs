@@ -1,4 +1,4 @@
-//! `code-commit dev`: the developer agent, whose work an independent audit must pass.
+//! `code-commit dev`: the developer agent, whose work must pass an independent audit.
 //!
 //! Contains the command line, the settings and the profile. The loop, the tools and the audit are in [`crate::agent`].
 

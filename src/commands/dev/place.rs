@@ -1,4 +1,4 @@
-//! The setup of `dev`: its home with the settings, and the workspace that they configure.
+//! Setup of `dev`: its home directory with the settings, and the workspace that they configure.
 
 use std::path::PathBuf;
 
@@ -78,7 +78,7 @@ pub fn settings(context: &Context<'_>) -> Result<(PathBuf, Settings), Error> {
     Ok((home, settings))
 }
 
-/// Returns the limit of a conversation, in tokens.
+/// Returns the maximum size of a conversation, in tokens.
 fn context_limit(settings: &Settings, models: &Models<'_>) -> u64 {
     let window = models.first.spec.prompt_window().unwrap_or(u64::MAX);
     settings.max_context_tokens.min(window)

@@ -21,14 +21,14 @@ use crate::sys::positions::{self, Entries, Misplaced, Positions};
 
 /// The settings file, in an agent's home.
 pub const FILE: &str = crate::project::home::SETTINGS;
-/// The variables that override settings, with the settings' names.
+/// Variables that override settings, and the settings' names.
 const VARIABLES: [(&str, &str); 3] = [
     ("DEV_AGENT_API_URL", "apiUrl"),
     (crate::project::home::DEV_KEY, "apiKey"),
     ("DEV_AGENT_MODEL", "model"),
 ];
 
-/// The consequence of removing the file, for hints.
+/// Consequence of removing the file, for hints.
 const WITHOUT: &str = "it is then made anew with the defaults";
 /// The default configuration given by the specification. The file is created with these bytes, and they supply the
 /// values that a file omits.
@@ -55,7 +55,7 @@ pub struct Settings {
     pub api_key: Option<ApiKey>,
     /// The model to use.
     pub model: String,
-    /// The number of tokens from which a conversation is compressed.
+    /// The number of tokens above which a conversation is compressed.
     pub max_context_tokens: u64,
     /// The time after which a command continues in the background.
     pub command_timeout: Duration,
@@ -90,18 +90,18 @@ pub enum SettingsProblem {
 }
 
 impl Settings {
-    /// The settings of a file that omits all values.
+    /// Returns the settings of a file that omits all values.
     pub fn usual() -> Self {
         Self::parse(b"{}").unwrap_or_default()
     }
 
-    /// The URL of the user's own server and its key; `None` if the table of models determines the server.
+    /// Returns the URL of the user's own server and its key; `None` if the table of models determines the server.
     pub fn server(&self) -> Option<(&str, Option<ApiKey>)> {
         Some((self.api_url.as_deref()?, self.api_key.clone()))
     }
 
-    /// Loads the settings of the agent with this home. A missing file is created with the defaults, and its path is
-    /// returned as well. Unknown fields are ignored; missing ones have their defaults.
+    /// Loads the settings of the agent with this home. If the file is missing, creates it with the defaults and also
+    /// returns its path. Unknown fields are ignored; missing ones have their defaults.
     ///
     /// # Errors
     /// Fails if the file cannot be read or created, or the file or a variable contains a mistake.
@@ -126,7 +126,7 @@ impl Settings {
     /// Parses the content of a settings file.
     ///
     /// # Errors
-    /// The first mistake.
+    /// Returns the first mistake.
     pub fn parse(content: &[u8]) -> Result<Self, Misplaced> {
         let mut settings = Self::default();
         for json in [DEFAULT, positions::text(content)?] {
@@ -139,8 +139,8 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Sets a field by its name in the file. An error states the expected value, as the end of a sentence that begins
-    /// with the name.
+    /// Sets a field by its name in the file. An error describes the expected value, as the end of a sentence that
+    /// begins with the name.
     fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
         match name {
             "apiUrl" => self.api_url = url(&text(value)?)?,
@@ -226,7 +226,7 @@ fn url(value: &str) -> Result<Option<String>, String> {
     }
     match Endpoint::parse("apiUrl", value, false) {
         Ok(_) => Ok(Some(value.to_owned())),
-        // The value is not shown, since some URLs contain a password or a key.
+        // The value is not shown, since a URL may contain a password or a key.
         Err(EndpointProblem::Insecure { .. }) => Err(
             "must be https, or http to `localhost` or another loopback host, or, without a key, to a private address".to_owned(),
         ),

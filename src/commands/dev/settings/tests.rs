@@ -1,4 +1,4 @@
-//! Settings from a file and from variables, and errors that show no value.
+//! Tests of settings from a file and from variables, and of errors, which show no value.
 
 use super::*;
 use crate::sys::error::Problem as _;
