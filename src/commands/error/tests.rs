@@ -1,4 +1,4 @@
-//! Compares every error's message, exit and hint with a golden list.
+//! Compares each error's message, exit code and hint with a golden list.
 
 use std::fmt::Write as _;
 use std::io;
@@ -59,7 +59,7 @@ use crate::ui::editor::EditorProblem;
 use crate::ui::input::InputError;
 use crate::ui::tui::attachment::ImageProblem;
 
-/// The list, which must not change.
+/// The expected list.
 const GOLDEN: &str = include_str!("golden.txt");
 
 /// Errors with their texts, in order.
@@ -105,7 +105,7 @@ impl Told {
     }
 }
 
-/// Formats an error's reason for programs, which must be in the closed list of the schema.
+/// Formats an error's reason for programs. The schema must list it.
 fn reason(error: &Error) -> String {
     let problems = error.related().into_iter().flatten();
     let codes = problems.map(miette::Diagnostic::code).chain([error.code()]);
@@ -1193,7 +1193,7 @@ fn readiness_of_agents(told: &mut Told) {
     told.problem(HomeFileProblem::Unwritable(path_error("write")));
 }
 
-/// If this test fails, its list is in `target/golden.txt`.
+/// If this test fails, the new list is in `target/golden.txt`.
 #[test]
 fn every_error_is_reported_as_before() {
     let mut told = Told::default();
