@@ -11,9 +11,9 @@ use crate::sys::diff;
 use crate::sys::text::cut;
 use crate::ui::columns::{self, Align};
 
-/// The number of lines quoted of a text.
+/// Maximum number of lines quoted from a text.
 const QUOTED: usize = 12;
-/// The width of a stat and of a title, in columns.
+/// Maximum width of a diffstat and of a title, in columns.
 const WIDTH: usize = 76;
 
 /// Returns the story of a run, folded to the terminal's width.
