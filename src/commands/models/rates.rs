@@ -1,6 +1,7 @@
-//! The rates of models in trials: how many of their replies could be read and were right.
+//! The rates of models in trials: the shares of their replies that could be read and that were
+//! right.
 //!
-//! Reads and writes a file next to the project's table of models, which must be the user's own.
+//! Reads and writes a file next to the project's table of models; git must not track it.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -14,7 +15,7 @@ use crate::sys::atomic_file;
 use crate::sys::error::Error;
 use crate::sys::files::PathError;
 
-/// The percentage of right replies below which a dry run warns.
+/// Percentage of right replies below which a dry run warns.
 const LOW: u32 = 90;
 
 /// A verdict on a reply.
@@ -29,7 +30,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// The verdict in words, which follow the name of the requested change.
+    /// Returns the verdict in words, which follow the name of the requested change.
     pub fn word(self) -> &'static str {
         match self {
             Self::Unreadable => "could not be read",
@@ -77,7 +78,8 @@ pub type ModelRates = BTreeMap<ReplyFormat, Rate>;
 pub struct Rates(BTreeMap<String, ModelRates>);
 
 impl Rates {
-    /// Reads the rates. A file that cannot be parsed has none: the next trial replaces it.
+    /// Reads the rates; none if the file is missing or cannot be parsed. The next trial replaces
+    /// such a file.
     ///
     /// # Errors
     /// Fails if the file cannot be read, or git tracks it.

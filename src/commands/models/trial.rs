@@ -1,4 +1,4 @@
-//! A trial of a model: asks it for small changes of an embedded project, and has that project's build judge them.
+//! A trial of a model: asks for small changes to an embedded project, and judges the replies by that project's build.
 //!
 //! Writes into the run's folder, where the project is recreated for each change, and writes the rates next to the table
 //! of models. Nothing else in the user's project is changed.
@@ -52,7 +52,7 @@ macro_rules! change {
     };
 }
 
-/// A change to ask for.
+/// A change that a trial asks for.
 struct Change {
     name: &'static str,
     query: &'static str,
@@ -60,7 +60,7 @@ struct Change {
     build: &'static str,
 }
 
-/// The changes that a trial asks for.
+/// All changes that a trial asks for.
 const CHANGES: [Change; 8] = [
     change!("rename"),
     change!("flag"),
@@ -93,7 +93,7 @@ const CALL: Duration = Duration::from_secs(300);
 /// Time limit of a build, which takes less than a second.
 const BUILD: Duration = Duration::from_secs(60);
 
-/// Asks the model for each change, `runs` times in each format; prints and remembers how many replies were right.
+/// Asks the model for each change, `runs` times in each format; prints and records how many replies were right.
 ///
 /// # Errors
 /// Fails if the model does not exist or cannot be asked, or a file cannot be written.
@@ -134,7 +134,7 @@ pub fn trial(
     })
 }
 
-/// Asks for all changes.
+/// Asks for all changes, and counts the verdicts in `rates`.
 fn count(
     context: &Context<'_>,
     run: &mut Run<'_>,
@@ -160,11 +160,11 @@ fn count(
     Ok(())
 }
 
-/// Asks for each of `tries`, counts the verdict on the reply and its cost, and shows what `count` says about it. Stops
-/// and returns the reason if another call could exceed the cost limit.
+/// Calls `ask` for each of `tries`, and shows the text that `count` returns for the verdict on the reply and its cost.
+/// Stops and returns the reason if another call could exceed the cost limit.
 ///
 /// # Errors
-/// Fails if the model cannot be asked, which says nothing about its replies.
+/// Fails if the model cannot be asked.
 pub fn tried<T>(
     context: &Context<'_>,
     purpose: &Purpose,
@@ -217,7 +217,7 @@ fn attempt(
         let shown = files().find(|(name, _)| *name == path);
         shown.map_or(Sent::Missing, |(_, text)| Sent::Text(text))
     };
-    // A commit makes the same check.
+    // Verify as a commit does.
     let verify = |reply: &Reply| {
         let policy = PathPolicy::load(&root, context.sandbox.program)?.guarded(guard);
         policy.verify(edit::read(&reply.text, format, &sent))
@@ -229,7 +229,7 @@ fn attempt(
         }
         verified => verified?,
     };
-    // The replies' code must not read the user's keys, which are outside of its project and may be links.
+    // The replies' code must not read the user's keys, which are outside the trial's project and may be links.
     let config = context.project.config();
     let files = context.key_files().into_iter();
     let key_files = files.map(|file| config.join(file));
@@ -260,12 +260,12 @@ fn attempt(
     })
 }
 
-/// The root of the project that is recreated for each change.
+/// Returns the root of the project that is recreated for each change.
 fn project_of(context: &Context<'_>, run: &Run<'_>) -> PathBuf {
     context.project.root().join(run.log.name()).join("project")
 }
 
-/// Writes the project in place of the previous one, and returns its code base.
+/// Replaces the previous project with a new one, and returns its code base.
 fn write_project(root: &Path, change: &Change) -> Result<String, Error> {
     if root.exists() {
         fs::remove_dir_all(root).map_err(PathError::of("remove", root))?;
@@ -275,7 +275,7 @@ fn write_project(root: &Path, change: &Change) -> Result<String, Error> {
         init::write_new(&root.join(name), &content)?;
         rollup += &(header(name) + &content);
     }
-    // A separate repository: ignore rules of the user's one, such as for the runs' folders, must not apply here.
+    // The project is a separate repository, so that the user's ignore rules, such as those for `logs`, do not apply.
     for (name, content) in [
         (".git/HEAD", "ref: refs/heads/main\n"),
         (".git/objects/none", ""),
@@ -288,7 +288,7 @@ fn write_project(root: &Path, change: &Change) -> Result<String, Error> {
     Ok(rollup)
 }
 
-/// The files of the project, by name and content.
+/// Returns the files of the project, each with its name and content.
 fn files() -> impl Iterator<Item = (&'static str, String)> {
     FILES.into_iter().map(|(name, content)| match name {
         CRLF => (name, content.replace('\n', "\r\n")),
