@@ -46,7 +46,7 @@ pub struct ReportArgs {
 /// The page's file name, in a run's folder or in `logs`.
 const PAGE: &str = "report.html";
 
-/// Writes the page.
+/// Writes the page, and opens it if requested.
 ///
 /// # Errors
 /// Fails if there is no such run, or the page cannot be written.
@@ -82,7 +82,7 @@ fn open(context: &Context<'_>, path: &Path) -> Option<String> {
     ))
 }
 
-/// Returns the last run that asked a model, or else the last run.
+/// Returns the last run that asked a model or, if none did, the last run.
 fn last(project: &Project) -> Result<PastRun, Error> {
     let mut runs = history::runs(project)?;
     let asked = |run: &PastRun| match &run.record {
@@ -109,7 +109,7 @@ fn of_all(context: &Context<'_>, options: &ReportArgs) -> Result<String, Error> 
     if runs.is_empty() && options.page.is_none() {
         return Err(RunError::NoRun("been recorded").into());
     }
-    // For a page elsewhere, the relative links would be broken.
+    // The relative links would be broken on a page elsewhere.
     let beside = options.page.is_none();
     let has_page = |run: &PastRun| beside && project.logs().join(&run.name).join(PAGE).is_file();
     Ok(page::overview(
@@ -121,8 +121,9 @@ fn of_all(context: &Context<'_>, options: &ReportArgs) -> Result<String, Error> 
     ))
 }
 
-/// Writes the page where the user wants it, or else to its usual place, and returns its path. It goes to a new file,
-/// over an earlier page, or into a pipe or a device. No other file is replaced, since it may be the user's own.
+/// Writes the page to the path that the user wants, or else to its usual path, and returns that path. The page may be a
+/// new file, replace an earlier page, or go into a pipe or a device; any other file may be the user's own and is not
+/// replaced.
 ///
 /// # Errors
 /// Fails if there is another file, or the page cannot be written.

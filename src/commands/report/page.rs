@@ -26,10 +26,10 @@ use base64::engine::general_purpose::STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest as _, Sha256};
 
-/// The style sheet of the pages; a constant, and the only part that is not escaped.
+/// The style sheet of the pages. Like [`SCRIPT`], a constant that is not escaped.
 const STYLE: &str = include_str!("page/style.css");
 
-/// The script of interactive pages; also a constant.
+/// The script of interactive pages.
 const SCRIPT: &str = include_str!("page/script.js");
 
 /// The content security policy of a static page, which allows only display.

@@ -29,18 +29,20 @@ const TOOLS: usize = 50;
 /// The maximum number of lines for which an output is initially expanded.
 const OPENED: usize = 12;
 
-/// Paints sections, whose diffs share a budget.
+/// Paints sections, whose diffs share a markup budget.
 pub struct BlockPainter<'a> {
     /// Cleans all texts.
     pub escaper: HtmlEscaper<'a>,
     /// Renders changes.
     pub diffs: DiffRenderer<'a>,
-    /// The prefix of the anchors that the first rows of a table link to, and their number.
+    /// The prefix of the anchors that the first rows of a table link to, and the number of such
+    /// rows.
     pub links: (&'static str, usize),
 }
 
 impl BlockPainter<'_> {
-    /// Renders a section; `id` is its anchor and the prefix of others. Its tools have `left` bytes.
+    /// Renders a section; `id` is its anchor and the prefix of the anchors in it. `left` is the
+    /// budget for its tools, in bytes.
     pub fn section(&mut self, id: &str, section: &Section<'_>, left: usize) -> Markup {
         let class = match section.severity {
             Some(Severity::Error) => Some("box bad"),

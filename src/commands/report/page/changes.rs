@@ -30,7 +30,7 @@ const LISTED: usize = 40;
 /// The number of diff lines above which layout is deferred until the diff is scrolled to.
 const LAZY: usize = 200;
 
-/// The command that shows what a page leaves out.
+/// The command that shows everything a page omits.
 const ELSEWHERE: &str = "code-commit diff";
 
 /// Renders the changes of a page until its markup budget is spent.
@@ -195,7 +195,7 @@ pub fn recorded(escaper: HtmlEscaper<'_>, diff: &str, limit: (usize, usize)) -> 
     }
 }
 
-/// Returns the style that defers rendering of a long diff until it is scrolled to, with an estimate of its
+/// Returns the style that defers rendering of a long diff until it is scrolled into view, with an estimate of its
 /// height.
 pub fn later(lines: usize) -> Option<String> {
     let height = lines + lines / 4;
@@ -232,7 +232,7 @@ fn kind(change: &FileChange) -> Option<String> {
     }
 }
 
-/// Renders counts of lines in the same words as the story's other painters.
+/// Renders counts of lines in the same words as the other painters of stories.
 fn lines(added: u64, removed: u64) -> Markup {
     html! {
         span.plus { "+" (grouped(added)) } " " span.minus { "\u{2212}" (grouped(removed)) } " lines"

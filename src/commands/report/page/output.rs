@@ -1,7 +1,7 @@
-//! Renders a build's output on a page: the errors found, then a sensible number of lines. Pure.
+//! Renders a build's output on a page: the errors found, then a limited number of lines. Pure.
 //!
-//! Guarantees that the markup it adds is bounded. Omitted lines are counted in their place; lines around errors
-//! are the last to be omitted.
+//! Guarantees that the markup it adds is bounded. Omitted lines are replaced by their number; lines around errors are
+//! the last to be omitted.
 
 use maud::{Markup, html};
 
@@ -12,11 +12,11 @@ use crate::run::past::findings::{self, Diagnostic};
 use crate::run::past::words::count;
 use crate::sys::numbers::grouped;
 
-/// The number of bytes scanned at the beginning and at the end.
+/// The number of bytes scanned at the beginning and at the end of an output.
 const LOOKED_AT: usize = 1 << 20;
 /// The maximum size of the shown lines, in bytes.
 const SHOWN: usize = 256 << 10;
-/// The approximate markup per line besides its text, in bytes.
+/// The approximate markup per line in addition to its text, in bytes.
 const LINE_COST: usize = 40;
 /// The number of lines shown from the beginning.
 const FIRST: usize = 500;

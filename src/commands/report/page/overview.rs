@@ -85,7 +85,7 @@ struct Sum {
     bad: u64,
     /// The number of runs without a record.
     open: u64,
-    /// The number of changes built, and of the repairs they took.
+    /// The number of changes built, and the number of repairs that they took.
     built: u64,
     repairs: u64,
     /// The known cost of the calls.

@@ -10,10 +10,10 @@ use crate::run::past::table::{REQUEST, RESULT, Row, Table};
 use crate::secret::Redactor;
 use crate::sys::numbers::percent;
 
-/// The characters left unescaped in a link. A folder's name could be anything, even `javascript:`.
+/// The characters left unescaped in a link. A folder may have any name, even `javascript:`.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
 
-/// Renders a page of facts, each with its name, and tables. `place` names their source.
+/// Renders a page of named facts and tables. `place` names their source.
 pub fn page(
     (kind, headline, place): (&str, &str, &str),
     facts: &[(&str, String)],
@@ -41,7 +41,8 @@ pub fn page(
     shell(&format!("code-commit: {kind}"), &body, false)
 }
 
-/// Renders a table as a section, with a name for omitted rows and where to find them.
+/// Renders a table as a section. `what` names the omitted rows, and `elsewhere` says where to find
+/// them.
 pub fn section(
     escaper: HtmlEscaper<'_>,
     title: &str,
@@ -55,7 +56,8 @@ pub fn section(
     } }
 }
 
-/// Renders a table whose first rows link to anchors on the page: this many, with this prefix.
+/// Renders a table. `links` gives the number of rows that link to anchors on the page, and the
+/// anchors' prefix.
 pub fn shown(escaper: HtmlEscaper<'_>, table: &Table, links: (&str, usize)) -> Markup {
     let length = |row: &Row| row.bar[0].saturating_add(row.bar[1]);
     let most = table.rows.iter().map(length).max().filter(|most| *most > 0);

@@ -1,4 +1,5 @@
-//! Tests that pages are safe whatever they contain, that they are bounded, and that their colours are distinguishable.
+//! Tests that pages are safe whatever they contain, that their size is bounded, and that their colours are
+//! distinguishable.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
@@ -74,7 +75,7 @@ fn record(text: &str, workflow: &str) -> RunRecord {
     serde_json::from_value(record).unwrap()
 }
 
-/// The record of an agent's run, with this text in every place that can have one.
+/// Builds the record of an agent's run, with this text in every field that can hold one.
 fn agents_record(text: &str) -> RunRecord {
     let mut record = record(text, "dev");
     let kinds = [Purpose::STEP, Purpose::STEP, Purpose::AUDIT];
@@ -186,12 +187,12 @@ fn redacted(
     })
 }
 
-/// The page about all runs, without requests.
+/// Renders the page about all runs, without requests.
 fn overview_of(runs: &[PastRun]) -> String {
     overview(runs, |_| true, |_| None, &NO_KEYS, false)
 }
 
-/// All kinds of pages, with this text in every place that can have one.
+/// Renders all kinds of pages, with this text in every place that can hold one.
 fn pages(text: &str) -> Vec<String> {
     let commit = record(text, "commit");
     let report = record(text, "consistency");
@@ -228,7 +229,6 @@ const ELEMENTS: &str = "html head meta title style body header main section foot
     a code pre blockquote details summary div ul ol li dl dt dd table thead tbody tfoot tr th td";
 const ATTRIBUTES: &str = "lang charset http-equiv content name class id href open style data-n scope tabindex aria-label aria-hidden title";
 
-/// Parses a page as strictly as possible, and returns the texts on it. Panics at any markup but the page's own.
 static TAG: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r#"^<(/?)([a-z][a-z0-9]*)((?: [a-zA-Z-]+(?:="[^"<>]*")?)*)>"#).unwrap()
 });
@@ -237,6 +237,7 @@ static ATTRIBUTE: LazyLock<Regex> =
 static ENTITY: LazyLock<Regex> = LazyLock::new(|| Regex::new("&(amp|lt|gt|quot);").unwrap());
 static BESIDE: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"^\./[A-Za-z0-9%._-]+/report\.html$").unwrap());
+/// Parses a page as strictly as possible, and returns the texts on it. Panics at any markup but the page's own.
 fn texts(page: &str) -> String {
     let (elements, attributes): (HashSet<_>, HashSet<_>) = (
         ELEMENTS.split_whitespace().collect(),
@@ -333,7 +334,7 @@ proptest! {
 
 #[test]
 fn keys_are_on_no_page() {
-    // The last key has characters that are escaped.
+    // The last key contains characters that are escaped in HTML.
     for key in ["sk-key-1234567890", "a<b&c\"d'e>f-1234567890"] {
         let redactor = Redactor::new([key]);
         let text = format!("fn x() {{ \"{key}\" }} // \u{1b}[1m{key}\n");
@@ -498,7 +499,7 @@ fn the_query_is_the_section_of_the_prompt() {
     }
 }
 
-/// The variables of the light scheme, and those that the dark one changes.
+/// Returns the variables of the light scheme, and the dark one's, which override some of them.
 fn schemes() -> [HashMap<String, [f64; 3]>; 2] {
     let variable = Regex::new(r"--([a-z0-9-]+): #([0-9a-f]{6})").unwrap();
     let (light, dark) = STYLE.split_once("prefers-color-scheme: dark").unwrap();
@@ -515,7 +516,7 @@ fn schemes() -> [HashMap<String, [f64; 3]>; 2] {
     [read(light), read(dark)]
 }
 
-/// The contrast as defined by WCAG 2.
+/// Computes the contrast ratio defined by WCAG 2.
 fn contrast(one: [f64; 3], other: [f64; 3]) -> f64 {
     let luminance = |color: [f64; 3]| {
         let [r, g, b] = color.map(|c| {
@@ -579,7 +580,7 @@ fn an_interactive_page_has_its_own_script_and_a_policy_for_no_other() {
         "content=\"default-src 'none'; [^\"]*; script-src 'sha256-[A-Za-z0-9+/]{43}='\"",
     );
     assert!(policy.unwrap().is_match(before), "{before}");
-    // The script requests nothing, and inserts what it finds as text only.
+    // The script requests nothing, and inserts found text only as text.
     for outside in ["http", "fetch", "import", "eval", "innerHTML", "</"] {
         assert!(!SCRIPT.contains(outside), "{outside}");
     }
