@@ -1,4 +1,4 @@
-//! Menus of models and sessions to choose from, on the screen or by lines.
+//! Menus of models and sessions, on the screen or by lines.
 
 use crate::model::{ModelSpec, ModelTable};
 use crate::run::context::Context;
@@ -13,7 +13,7 @@ const OWN: &str = "from the agent's own settings";
 /// Returns the model that the user chooses from a menu, or a message if they choose none; `now` is the current one.
 ///
 /// # Errors
-/// Fails if the user interrupts it.
+/// Fails if the user interrupts the choice.
 pub fn chosen_model(
     user: &User,
     menu: Menu,
@@ -59,11 +59,11 @@ pub fn model_menu(
     }
 }
 
-/// Returns the id of the session with this number, or of the one that the user chooses from a menu; or a message if
-/// they choose none.
+/// Returns the id of the session with this number, or of the one that the user chooses from a menu; returns a message
+/// if they choose none.
 ///
 /// # Errors
-/// Fails if the user interrupts it.
+/// Fails if the user interrupts the choice.
 pub fn chosen_session(
     context: &Context<'_>,
     user: &User,
@@ -93,7 +93,7 @@ pub fn chosen_session(
     }))
 }
 
-/// Lets the user choose from a menu, or type a number at this prompt; returns the number, and `None` if they cancel.
+/// Lets the user choose from a menu, or type a number at this prompt. Returns the number, or `None` if they cancel.
 pub fn chosen_number(
     context: &Context<'_>,
     user: &User,
@@ -110,7 +110,7 @@ pub fn chosen_number(
     }
     context.notice(listed);
     let typed = user.line(prompt)?;
-    // Ctrl-C can arrive as a key or as a signal; clears the signal.
+    // Ctrl-C can arrive as a key or as a signal; clear the signal.
     let _ = context.interrupt.take();
     Ok(match typed {
         Typed::Line(line) => Some(line.trim().to_owned()).filter(|line| !line.is_empty()),

@@ -1,4 +1,5 @@
-//! Questions to the user, answered in words, and requests for permission. Slash commands work at both.
+//! Questions to the user, answered in text, and requests for permission. Slash commands work at
+//! both.
 
 use super::slash::{self, COMMON, Slash, SlashLine};
 use crate::agent::AgentError;
@@ -14,7 +15,7 @@ use crate::ui::input::User;
 /// The text of `/help` at a question: an introduction, and the commands that act there.
 pub type Help<'h> = (&'h str, &'h [Slash]);
 
-/// The help at a question of work in progress.
+/// The help at a question that comes up during work.
 pub const AT_WORK: Help<'_> = (
     "answer the question; Esc or Ctrl-D, or by lines an empty one, is no answer; Ctrl-C stops the work",
     &[Slash::Exit, Slash::Help],
@@ -47,14 +48,14 @@ pub fn asked<E>(
     }
 }
 
-/// Answers a command other than `/exit` and `/help` at a question of work in progress.
+/// Answers a command other than `/exit` and `/help` at a question that comes up during work.
 pub fn later(command: Slash) -> String {
     let name = command.name();
     format!("`/{name}` works between requests: answer the question, or leave by `/exit`")
 }
 
-/// Asks the user for permission, on the screen or by lines. An instruction to do something else instead is never taken
-/// for a command.
+/// Asks the user for permission, on the screen or by lines. An instruction to do something else instead is never parsed
+/// as a command.
 ///
 /// # Errors
 /// Fails if the user leaves, or stops the work.
@@ -98,12 +99,12 @@ pub fn permission(
     Ok(verdict)
 }
 
-/// Returns what the user types at a prompt; `None` if they type nothing.
+/// Returns the text that the user types at a prompt; `None` if they type nothing.
 ///
 /// # Errors
-/// Fails if the user leaves or interrupts it, or no input can be read.
+/// Fails if the user leaves or interrupts the prompt, or no input can be read.
 pub fn line(context: &Context<'_>, user: &User, prompt: &str) -> Result<Option<String>, Error> {
-    // Redacts before wrapping, which could split a key.
+    // Redact before wrapping, which could split a key.
     let prompt = context.redactor.text(prompt);
     let words = prompt.trim_end();
     let end = &prompt[words.len()..];
@@ -114,17 +115,17 @@ pub fn line(context: &Context<'_>, user: &User, prompt: &str) -> Result<Option<S
     Ok(user.line(&disarmed(&prompt))?.answer()?)
 }
 
-/// Shows the subject of a question in line mode, with invisible characters replaced by their numbers: the user allows
-/// exactly what was shown.
+/// Shows the subject of a question in line mode, with invisible characters replaced by their numbers, so that the user
+/// allows exactly what was shown.
 pub fn show(context: &Context<'_>, question: &Question, preview: Option<&str>) {
     let whole = |text: &str| seen(&text.replace('\t', "    "));
     let subject = whole(&question.subject);
-    // The sentence may contain only the beginning.
+    // The sentence may contain only the beginning of the subject.
     if !question.sentence.contains(&subject) {
         context.reporter.event(&Event::Shown(subject));
     }
     if let Some(preview) = preview.map(whole) {
-        // Only the program's own question, which names no tool, comes with plain lines.
+        // Only the program's own question, which names no tool, has a preview of plain lines.
         let shown = match question.tool.as_str() {
             "" => Event::Shown,
             _ => Event::ShownDiff,

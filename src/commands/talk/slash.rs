@@ -15,7 +15,7 @@ macro_rules! slash_commands {
             /// All commands.
             pub const ALL: &'static [Self] = &[$(Self::$command,)*];
 
-            /// The name, without the slash.
+            /// Returns the name, without the slash.
             pub fn name(self) -> &'static str {
                 COMMANDS[self as usize].1
             }
@@ -63,7 +63,7 @@ pub const COMMON: [Slash; 9] = [
 /// Aliases of commands.
 const ALIASES: [(&str, &str); 2] = [("quit", "exit"), ("?", "help")];
 
-/// The keys that all agents have on the screen, as shown by its `/help`.
+/// The keys that work on the screen of every agent, as listed by `/help`.
 const KEYS: &str = "\
 | key | does |
 |---|---|
@@ -105,11 +105,11 @@ pub fn split(line: &str) -> Option<(&str, &str)> {
     is_command.then_some((name, argument.trim()))
 }
 
-/// Checks that a request given in advance is not one of the commands that a user types: a key after `/login` must not
-/// be sent to the model. User-defined commands pass if the agent `has_own`.
+/// Checks that a request given in advance is not a command for interactive use: a key after `/login` must not be sent
+/// to the model. User-defined commands are accepted if the agent `has_own`.
 ///
 /// # Errors
-/// Fails if it is such a command.
+/// Fails if the request is such a command.
 pub fn check_request(request: &str, has_own: bool) -> Result<(), CommandError> {
     if request.trim_start().starts_with('!') {
         return Err(CommandError::PromptCommand("!".to_owned()));
@@ -156,7 +156,8 @@ fn row(name: &str) -> Option<&'static (Slash, &'static str, &'static str, &'stat
     COMMANDS.iter().find(|(_, known, ..)| *known == name)
 }
 
-/// Returns the error for an unknown command, which suggests those with the same first letter, or else lists all.
+/// Returns the error for an unknown command. It suggests commands with the same first letter or, if there are none,
+/// lists all.
 fn unknown(name: &str, hints: &[CommandHint]) -> String {
     let first = name.chars().next();
     let names = |is_wanted: &dyn Fn(&str) -> bool| {
@@ -186,8 +187,8 @@ pub fn listed(commands: &[Slash], own: &[CommandHint]) -> Vec<CommandHint> {
     hints.chain(own.iter().cloned()).collect()
 }
 
-/// Returns the text of `/help` on the screen, in Markdown; `keys` are rows for the keys that only this agent has. A stop
-/// ends an agent that works on one task.
+/// Returns the text of `/help` on the screen, in Markdown; `keys` are rows for the keys of this agent alone. If
+/// `is_one_task`, stopping the agent ends its run.
 pub fn screen_help(hints: &[CommandHint], keys: &str, is_one_task: bool) -> String {
     let lines = hints.iter().map(|hint| {
         // A bare `|` would begin another table cell.
@@ -206,7 +207,7 @@ pub fn screen_help(hints: &[CommandHint], keys: &str, is_one_task: bool) -> Stri
     )
 }
 
-/// The introduction of `/help` when the agent waits for a request.
+/// The introduction of `/help` while the agent waits for a request.
 pub const AT_REQUEST: &str = "describe the task in one line (`-p -` reads several); `/exit` or Ctrl-D ends; Ctrl-C stops what is being \
                               done, and ends where it is pressed twice";
 

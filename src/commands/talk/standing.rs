@@ -16,7 +16,7 @@ pub struct Standing {
     pub window: u64,
     /// The tokens that the session has used; `None` to use the sum of its runs.
     pub tokens: Option<u64>,
-    /// Tokens of the conversation; `None` to use the count of the last call, which a status line shows after each
+    /// The tokens of the conversation; `None` to use the count of the last call, which a status line shows after each
     /// request.
     pub used: Option<u64>,
     /// The mode, for agents that have modes.

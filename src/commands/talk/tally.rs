@@ -68,13 +68,13 @@ impl Tally {
         parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
     }
 
-    /// Describes the usage of the session, for an agent that is set up again for each.
+    /// Describes the usage of the session, for an agent that is set up anew for each session.
     pub fn cost_of_session(&self) -> String {
         let (spent, took) = (self.session.spent, elapsed(self.took));
         format!("this session: {spent}; since it was opened: {took}")
     }
 
-    /// Describes the usage so far; `tokens` are the session's.
+    /// Describes the usage so far; `tokens` are those of the session.
     pub fn cost(&self, tokens: u64) -> String {
         let spent = match (self.spent, self.unpriced) {
             (None, 0) => "nothing spent".to_owned(),
@@ -96,7 +96,7 @@ impl Tally {
     }
 }
 
-/// Returns the record of a run, if it has one, however the run ended.
+/// Returns the record of a run, if there is one, whether or not the run succeeded.
 pub fn record_of(done: &Result<Outcome, Failure>) -> Option<&RunRecord> {
     match done {
         Ok(outcome) => outcome.record.as_deref(),
