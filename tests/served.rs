@@ -279,6 +279,11 @@ fn a_model_that_is_built_in_is_added_to_be_changed() {
     );
     let there = "there is a model `claude-sonnet-5-5` already";
     project.run(&add).exits(2).says(&[there]);
+    let mine = r#"{"models": {"mine": {"provider": "openai"}}}"#;
+    let project = project.file("agent-config/models.json", mine);
+    let run = project.run(&["models", "--add", "mine"]).exits(2);
+    run.says(&["there is a model `mine` already"]);
+    assert_eq!(project.read("agent-config/models.json"), mine);
 }
 
 fn overloaded() -> Answer {

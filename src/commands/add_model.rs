@@ -29,14 +29,20 @@ pub fn add_model(context: &Context<'_>, name: &str) -> Result<Outcome, Failure> 
     // Nothing is added to a table that cannot be read.
     selection::table_of(context.models)?;
     let known = catalogue::known(name).and_then(|it| it.entry.as_ref());
+    let before = context.project.models().map_err(NotReady::of)?;
+    // The file may have a model that the catalogue lacks.
+    let text = known.map_or("{}", |entry| entry.get());
+    let with = ModelTable::with_entry(before.as_deref().unwrap_or("{}\n"), name, text)
+        .map_err(io::Error::from)
+        .map_err(PathError::of("write", TABLE))?
+        .ok_or_else(|| CommandError::ModelIsThere(name.to_owned()))?;
     let entry = known.ok_or_else(|| CommandError::NotInCatalogue {
         name: name.to_owned(),
         known: catalogue::names(),
     })?;
-    let before = context.project.models().map_err(NotReady::of)?;
-    let with = with_entry(context, before.as_deref(), name, entry.get())
-        .map_err(PathError::of("write", TABLE))?
-        .ok_or_else(|| CommandError::ModelIsThere(name.to_owned()))?;
+    ModelTable::parse(&with, context.today())
+        .map_err(io::Error::other)
+        .map_err(PathError::of("write", TABLE))?;
     write(context, before.is_none(), &with)?;
     let value: Value = serde_json::from_str(entry.get()).unwrap_or_default();
     let shown = serde_json::to_string_pretty(&json!({name: value})).unwrap_or_default();
@@ -48,21 +54,6 @@ pub fn add_model(context: &Context<'_>, name: &str) -> Result<Outcome, Failure> 
         )),
         ..Outcome::shown(shown, json)
     })
-}
-
-/// Returns the table's text with the entry added, after checking that it parses; `None` if it has one of this name.
-fn with_entry(
-    context: &Context<'_>,
-    before: Option<&str>,
-    name: &str,
-    entry: &str,
-) -> io::Result<Option<String>> {
-    let with = ModelTable::with_entry(before.unwrap_or("{}\n"), name, entry)?;
-    let parsed = with
-        .as_ref()
-        .map(|with| ModelTable::parse(with, context.today()));
-    parsed.transpose().map_err(io::Error::other)?;
-    Ok(with)
 }
 
 fn write(context: &Context<'_>, is_new: bool, text: &str) -> Result<(), Error> {
