@@ -273,13 +273,6 @@ impl ModelTable {
             .unwrap_or(&self.models[0])
     }
 
-    /// Moves the models of the provider of chat's default to the front.
-    pub fn for_chat(mut self) -> Self {
-        let first = self.chats_default().provider;
-        self.models.sort_by_key(|spec| spec.provider != first);
-        self
-    }
-
     /// Returns the model selected for a task of the agent `plan`.
     ///
     /// # Errors

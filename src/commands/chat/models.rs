@@ -38,7 +38,7 @@ pub fn table(context: &Context<'_>, home: &Path) -> Result<ModelTable, Error> {
         let made = home::CHAT.create(&path, CHAT_MODELS.as_bytes());
         made.map_err(NotReady::of)?;
     }
-    Ok(table.clone().for_chat())
+    Ok(table.clone())
 }
 
 /// Returns the table's entry of this name; without a name, the default entry.

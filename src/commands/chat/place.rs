@@ -409,9 +409,8 @@ impl<'c> ChatPlace<'c> {
             server.models().ok()
         });
         self.context.interrupt.check()?;
-        let mut table = self.table.clone();
-        table.add_listed(provider, listed.as_deref().unwrap_or_default());
-        self.table = table.for_chat();
+        self.table
+            .add_listed(provider, listed.as_deref().unwrap_or_default());
         Ok(models::menu(&self.table, listed.as_deref(), &asked.name))
     }
 

@@ -4,13 +4,9 @@ use super::*;
 use crate::model::Provider;
 use crate::sys::exit::Exit;
 
-fn chat_table() -> ModelTable {
-    ModelTable::built_in().for_chat()
-}
-
 #[test]
 fn a_name_is_in_the_table_retired_or_unknown() {
-    let table = chat_table();
+    let table = ModelTable::built_in();
     let name = |name| selected(&table, name).map(|spec| spec.name);
     assert_eq!(name(None).unwrap(), "claude-sonnet-5-5");
     assert_eq!(name(Some("claude-opus-5-5")).unwrap(), "claude-opus-5-5");
@@ -36,7 +32,8 @@ fn a_name_is_in_the_table_retired_or_unknown() {
     }
     for unknown in ["gpt-6", "claude-9"] {
         let error = name(Some(unknown)).unwrap_err();
-        let expected = format!("there is no model `{unknown}`; known: claude-fable-5-1, claude-");
+        let expected =
+            format!("there is no model `{unknown}`; known: gemini-2.5-pro, gpt-5, claude-");
         assert!(error.to_string().starts_with(&expected), "{error}");
         assert_eq!(error.exit(), Exit::Usage);
         assert!(error.hint().unwrap().contains("`/model`"));
@@ -45,16 +42,16 @@ fn a_name_is_in_the_table_retired_or_unknown() {
 
 #[test]
 fn the_menu_has_windows_prices_and_what_the_vendor_adds() {
-    let mut table = chat_table();
+    let mut table = ModelTable::built_in();
     let sonnet = "1M, $2/$10";
     let haiku = "1M, $0.10/$0.50, $0.50/$2.50 above 100k";
     let alone = menu(&table, None, "claude-sonnet-5-5");
-    assert_eq!((alone.items.len(), alone.at), (6, 2));
+    assert_eq!((alone.items.len(), alone.at), (6, 4));
     assert_eq!(
-        alone.items[2],
+        alone.items[4],
         ("claude-sonnet-5-5".to_owned(), sonnet.to_owned())
     );
-    assert_eq!(alone.items[3].1, haiku);
+    assert_eq!(alone.items[5].1, haiku);
 
     let listed = |id: &str, name: &str| ListedModel {
         id: id.to_owned(),
@@ -72,8 +69,8 @@ fn the_menu_has_windows_prices_and_what_the_vendor_adds() {
     let menu = menu(&table, Some(&list), "claude-next");
     let told: Vec<&str> = menu.items.iter().map(|(_, told)| &**told).collect();
     assert_eq!(menu.at, 6);
-    assert!(told[0].starts_with("1M, $") && told[0].ends_with(", not offered for this key"));
-    assert_eq!(told[2], format!("{sonnet}, Claude Sonnet 5.5"));
-    assert_eq!(told[3], haiku);
+    assert!(told[2].starts_with("1M, $") && told[2].ends_with(", not offered for this key"));
+    assert_eq!(told[4], format!("{sonnet}, Claude Sonnet 5.5"));
+    assert_eq!(told[5], haiku);
     assert_eq!(told[6], "500k, Next\u{fffd}[2J line");
 }
