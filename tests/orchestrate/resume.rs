@@ -233,3 +233,22 @@ fn an_earlier_run_is_named_from_where_the_user_is() {
         assert!(told.contains(said), "{flag}: {told}");
     }
 }
+
+#[test]
+fn a_damaged_lineage_is_named_with_its_cause() {
+    let orchestra = OrchestraProject::clean();
+    let folder = killed_at(&orchestra, "parallel_explore", 2);
+    let lineage = orchestra
+        .project
+        .path(&format!("logs/{folder}/lineage.json"));
+    std::fs::write(&lineage, "{").unwrap();
+    for flag in ["--resume", "--publish-only"] {
+        run(&orchestra, &[flag, &folder]).exits(3).says(&[
+            "/lineage.json` is missing or damaged: EOF while parsing",
+            "hint: restore it, or start a new run",
+        ]);
+    }
+    std::fs::remove_file(lineage).unwrap();
+    let missing = run(&orchestra, &["--resume", &folder]).exits(3);
+    missing.says(&["/lineage.json` is missing or damaged: No such file"]);
+}

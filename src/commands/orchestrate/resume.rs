@@ -2,6 +2,7 @@
 //!
 //! Reads the earlier run's folder, and writes nothing. Guarantees that a run in progress is left alone.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
@@ -28,6 +29,12 @@ use crate::sys::files::{self, Links, MIB};
 #[error("the run `{}` is still going on", .0.display())]
 #[diagnostic(help("wait until it has ended, or interrupt it"))]
 struct StillRunning(PathBuf);
+
+/// The record of the earlier run's branches cannot be read.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[error("`{}` is missing or damaged: {}", .0.display(), .1)]
+#[diagnostic(help("restore it, or start a new run"))]
+struct NoLineage(PathBuf, io::Error);
 
 /// Work to continue, with the arguments and the task that the run was started with.
 pub type BegunRun = (OrchestrateArgs, String, BegunWork);
@@ -56,7 +63,7 @@ pub fn begun(context: &Context<'_>, arguments: &OrchestrateArgs) -> Result<Optio
     if files::open_directory(folder).is_ok_and(|it| file_lock::is_locked(&it).unwrap_or(false)) {
         return Err(NotReady::of(StillRunning(folder.to_owned())).into());
     }
-    let ended: Option<RunRecord> = json(folder, RESULT);
+    let ended: Option<RunRecord> = json(folder, RESULT).ok();
     let is_killed = ended.is_none();
     match ended.and_then(|ended| ended.orchestration) {
         Some(report) if publish_only && report.publish_report.is_some() => {
@@ -68,8 +75,8 @@ pub fn begun(context: &Context<'_>, arguments: &OrchestrateArgs) -> Result<Optio
         _ => {}
     }
     let (task, settings, _) = recorded(&recording)?;
-    let none = || RecordingProblem::NoOrchestration(folder.to_owned());
-    let mut lineage: Lineage = json(folder, LINEAGE).ok_or_else(none)?;
+    let no_lineage = |error| NotReady::of(NoLineage(folder.join(LINEAGE), error));
+    let mut lineage: Lineage = json(folder, LINEAGE).map_err(no_lineage)?;
     let is_cut_off = is_killed && lineage.publishes && lineage.starting.is_none();
     if let Some(last) = lineage.branches.last().filter(|_| is_cut_off) {
         // The report of the agent that publishes may be lost, so the agent is waited for again.
@@ -109,7 +116,7 @@ pub fn recorded(
     found.ok_or_else(|| RecordingProblem::NoOrchestration(recording.folder().to_owned()))
 }
 
-fn json<T: DeserializeOwned>(folder: &Path, name: &str) -> Option<T> {
-    let text = files::read(&folder.join(name), Links::Refused, 64 * MIB).ok()?;
-    serde_json::from_slice(&text).ok()
+fn json<T: DeserializeOwned>(folder: &Path, name: &str) -> io::Result<T> {
+    let text = files::read(&folder.join(name), Links::Refused, 64 * MIB)?;
+    Ok(serde_json::from_slice(&text)?)
 }
