@@ -42,17 +42,23 @@ impl Stages<'_, '_, '_> {
         let is_interactive = self.run.is_interactive();
         if is_interactive {
             self.context.reporter.event(&Event::Shown(text.clone()));
-            let answer = self.run.answer(LOOKS_CORRECT)?.unwrap_or_default();
-            let is_corrected = match answer.trim().to_ascii_lowercase().as_str() {
-                "edit" | "e" => self.edit(&mut summary).map(|()| true)?,
-                "no" | "n" => {
-                    let wrong = self.run.answer("What is wrong? ")?.unwrap_or_default();
-                    let words = format!("The user says what is wrong with this log entry: {wrong}");
-                    conversation.say(HistoryMessage::of_user(words));
-                    summary = self.summary(&mut conversation)?;
-                    true
-                }
-                _ => false,
+            let is_corrected = loop {
+                let answer = self.run.answer(LOOKS_CORRECT)?.unwrap_or_default();
+                break match answer.trim().to_ascii_lowercase().as_str() {
+                    "edit" | "e" => self.edit(&mut summary).map(|()| true)?,
+                    "no" | "n" => {
+                        let wrong = self.run.answer("What is wrong? ")?.unwrap_or_default();
+                        if wrong.trim().is_empty() {
+                            continue;
+                        }
+                        let words =
+                            format!("The user says what is wrong with this log entry: {wrong}");
+                        conversation.say(HistoryMessage::of_user(words));
+                        summary = self.summary(&mut conversation)?;
+                        true
+                    }
+                    _ => false,
+                };
             };
             if is_corrected {
                 text = self.shown(&mut summary, &tools, end)?;
