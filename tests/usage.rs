@@ -159,3 +159,25 @@ fn a_clock_from_before_1970_is_reported() {
         .exits(6)
         .says(&["the clock shows a time before 1970", "hint: "]);
 }
+
+#[test]
+fn a_blank_prompt_is_refused_by_every_agent_in_the_same_words() {
+    let homes = tempfile::tempdir().unwrap();
+    let home = homes.path().to_str().unwrap();
+    let project = TestProject::new()
+        .variable("AGENT_HOME", home)
+        .variable("DEV_AGENT_HOME", home)
+        .variable("OLLAMA_AGENT_HOME", home);
+    let branch = "00000000-0000-4000-8000-000000000000";
+    for agent in [
+        &["chat", "-p"][..],
+        &["dev", "-p"],
+        &["plan", "-p"],
+        &["orchestrate", "--parent-branch-id", branch, "--task"],
+    ] {
+        for blank in ["", " \n"] {
+            let run = project.run(&[agent, &[blank]].concat()).exits(2);
+            run.says(&["error: the prompt is blank: describe the task\n"]);
+        }
+    }
+}

@@ -31,6 +31,7 @@ use crate::run::context::{Context, ModelChoice};
 use crate::run::not_ready::NotReady;
 use crate::run::selection::Models;
 use crate::sys::error::Error;
+use crate::ui::input::InputError;
 
 /// Time limit of the build that proves an agent's work.
 pub const PROOF_TIMEOUT: Duration = Duration::from_secs(30 * 60);
@@ -83,11 +84,11 @@ impl AgentOptions {
     ///
     /// # Errors
     /// Fails if the session is new, and so has none.
-    pub fn goes_on(&self) -> Result<bool, CommandError> {
+    pub fn goes_on(&self) -> Result<bool, InputError> {
         let request = self.request.as_deref();
         let goes_on = request.is_some_and(|request| request.trim().is_empty());
         if goes_on && self.session == SessionChoice::New {
-            return Err(CommandError::NothingAsked);
+            return Err(InputError::Blank);
         }
         Ok(goes_on)
     }
