@@ -288,9 +288,12 @@ impl Cli {
         Self::read(&words.collect::<Vec<_>>())
     }
 
-    /// Returns whether the workflows have a flag of this name, written without dashes.
-    pub(crate) fn has_flag(name: &str) -> bool {
-        flag(&Self::command(), name).is_some()
+    /// Checks that the agent that `words` call, or else the workflows, have a flag of this name, written without dashes.
+    pub(crate) fn check_flag(words: &[OsString], name: &str) -> Result<(), String> {
+        let command = Self::command();
+        let agent = words.get(1).and_then(|word| command.find_subcommand(word));
+        let known = flag(agent.unwrap_or(&command), name).map(drop);
+        known.ok_or_else(|| format!("there is no flag `--{}`", name.escape_debug()))
     }
 
     /// The flags for the sandbox of builds and commands.

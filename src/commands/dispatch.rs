@@ -1,5 +1,7 @@
 //! Dispatches the command line to its command. Has no effects beyond those of the commands.
 
+use std::ffi::OsString;
+
 use super::chat::command::chat;
 use super::command::Command;
 use super::command_line::{self, Cli};
@@ -57,10 +59,12 @@ pub fn dispatch(cli: &Cli, context: &Context<'_>, stdin: Stdin) -> Result<Outcom
         Command::Mcp(arguments) => mcp::mcp(context, arguments),
         Command::Chat(arguments) => chat(context, arguments, stdin),
         Command::Fleet(arguments) => {
-            fleet(context, arguments, cli.output.output_format, &|words| {
-                let wrong = Cli::read(words).err();
-                wrong.map_or(Ok(()), |wrong| Err(wrong.reason()))
-            })
+            let check = |words: &[OsString], off: &[&str]| {
+                off.iter()
+                    .try_for_each(|name| Cli::check_flag(words, name))?;
+                Cli::read(words).map(drop).map_err(|wrong| wrong.reason())
+            };
+            fleet(context, arguments, cli.output.output_format, &check)
         }
         Command::Completions { shell } => Ok(Outcome::verbatim(command_line::completions(*shell))),
         Command::Man { command } => {

@@ -153,9 +153,8 @@ fn with_users(cli: &Cli, content: &[u8]) -> Result<Cli, Misplaced> {
             return Err(at.problem(place, reason));
         }
         // A flag that is off is not given.
-        if value == false && !Cli::has_flag(&name) {
-            let reason = format!("there is no flag `--{}`", name.escape_debug());
-            return Err(at.problem(place, reason));
+        if value == false {
+            Cli::check_flag(&[], &name).map_err(|reason| at.problem(place, reason))?;
         }
         let words = flag_words(Map::from_iter([(name, value)]));
         flags.extend(words.map_err(|reason| at.problem(place, reason))?);

@@ -134,6 +134,23 @@ fn every_mistake_is_reported_by_its_line_and_column() {
 }
 
 #[test]
+fn a_flag_that_is_off_exists_in_the_tasks_workflow() {
+    let fleet = Fleet::new(&ModelServer::gemini(&[]));
+    for (workflow, flag) in [("commit", "baselin"), ("dev", "baseline"), ("plan", "cc-")] {
+        let more = json!({"workflow": workflow, "flags": {flag: false}});
+        fleet.tasks(&[change("first"), with(change("a"), &more)]);
+        let checked = fleet.run(&["check", "tasks.jsonl"]).exits(3);
+        checked.says(&[
+            "tasks.jsonl` has mistakes:\n  line 2, column ",
+            &format!("there is no flag `--{flag}`"),
+        ]);
+    }
+    let flags = json!({"flags": {"baseline": false}});
+    fleet.tasks(&[with(change("a"), &flags)]);
+    fleet.run(&["check", "tasks.jsonl"]).exits(0);
+}
+
+#[test]
 fn an_id_is_there_once_however_it_is_written() {
     let fleet = Fleet::new(&ModelServer::gemini(&[]));
     fleet.tasks(&[change("web-1"), change("Web-1")]);

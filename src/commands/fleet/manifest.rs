@@ -43,8 +43,8 @@ const BEGINNING_FLAGS: &str =
 /// The summary where a manifest is empty.
 pub const NO_TASKS: &str = "done: the manifest has no tasks: there was nothing to do";
 
-/// Checks a command line; returns what is wrong with it.
-pub type CheckWords<'c> = &'c dyn Fn(&[OsString]) -> Result<(), String>;
+/// Checks a command line, and the names of flags that are off; returns what is wrong with them.
+pub type CheckWords<'c> = &'c dyn Fn(&[OsString], &[&str]) -> Result<(), String>;
 
 /// A workflow that a task may run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize)]
@@ -239,10 +239,12 @@ impl Manifest {
         for line in self.text.lines() {
             let parsed = self.parse(line, &mut |task| {
                 let key = (task.workflow, Value::from(task.flags.clone()).to_string());
-                let known = checked.entry(key);
-                known
-                    .or_insert_with(|| check(&task.words(Path::new("."), &Start::Anew, None)))
-                    .clone()
+                let known = checked.entry(key).or_insert_with(|| {
+                    let flags = task.flags.iter().filter(|(_, value)| **value == false);
+                    let off: Vec<&str> = flags.map(|(name, _)| name.as_str()).collect();
+                    check(&task.words(Path::new("."), &Start::Anew, None), &off)
+                });
+                known.clone()
             });
             match parsed {
                 Ok(task) if !ids.insert(task.id.to_lowercase()) => {
