@@ -10,7 +10,6 @@ use super::selection::{
 use super::sending;
 use crate::model::{Endpoint, ModelSpec, ModelTable, Origin, Provider, Purpose};
 use crate::record::replay::{Recording, RecordingProblem};
-use crate::secret::ApiKey;
 use crate::sys::error::Error;
 use crate::sys::interrupt::Interrupted;
 
@@ -23,7 +22,7 @@ pub fn agent_model<'a>(
     context: &Context<'a>,
     choice: &ModelChoice,
     own: &str,
-    server: Option<(&str, Option<ApiKey>)>,
+    server: Option<(&str, ModelKey)>,
 ) -> Result<Models<'a>, Error> {
     let recording = find_recording(context, choice.replay.as_deref())?;
     let table = table_of(context.models)?;
@@ -34,8 +33,8 @@ pub fn agent_model<'a>(
     let (spec, key) = match (choice.model.as_deref().or(recorded), server) {
         (Some(name), _) => (named_or_installed(context, name)?, ModelKey::ByRule),
         (None, Some((url, key))) => {
-            Endpoint::parse("apiUrl", url, key.is_some()).map_err(NotReady::of)?;
-            let key = key.map_or(ModelKey::ByRule, |key| ModelKey::Given(Some(key), None));
+            let has_key = matches!(key, ModelKey::Given(..));
+            Endpoint::parse("apiUrl", url, has_key).map_err(NotReady::of)?;
             (own_spec(own, url, table), key)
         }
         (None, None) => (named(table, own)?, ModelKey::ByRule),

@@ -5,6 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::support::agent::{AgentProject, PASS, done, told};
+use crate::support::{Answer, ModelServer};
 
 #[test]
 fn the_first_start_writes_the_defaults_of_the_specification() {
@@ -61,6 +62,26 @@ fn unknown_fields_are_preserved_and_variables_override() {
     let kept: Value =
         serde_json::from_slice(&fs::read(agent.home("config.json")).unwrap()).unwrap();
     assert_eq!(kept, config);
+}
+
+#[test]
+fn a_rejected_key_is_named_by_the_place_it_comes_from() {
+    let file = json!({"apiKey": "file-key-123456"});
+    for (variable, place) in [
+        (None, "into `apiKey` of the agent's `config.json`"),
+        (Some(""), "into `apiKey` of the agent's `config.json`"),
+        (
+            Some("variable-key-123456"),
+            "set `DEV_AGENT_API_KEY` to a valid one",
+        ),
+    ] {
+        let refusal = Answer::error(401, &json!({"error": {"message": "who?"}}));
+        let mut agent = AgentProject::new(&ModelServer::start([refusal])).configured(&file);
+        if let Some(key) = variable {
+            agent = agent.with_variable("DEV_AGENT_API_KEY", key);
+        }
+        agent.work("go").exits(4).says(&[place]);
+    }
 }
 
 #[test]

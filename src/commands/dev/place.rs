@@ -19,8 +19,8 @@ use crate::sys::error::Error;
 pub fn open<'c>(context: &'c Context<'c>, options: &AgentOptions) -> Result<Workspace<'c>, Error> {
     check_project(context)?;
     let (home, settings) = settings(context)?;
-    let models =
-        agent_models::agent_model(context, &options.choice, &settings.model, settings.server())?;
+    let server = settings.server(context.environment);
+    let models = agent_models::agent_model(context, &options.choice, &settings.model, server)?;
     models.report(context);
     let days = settings.session_retention_days;
     let stored = stored(context, options, (&DEV, &home), days)?;
@@ -52,7 +52,8 @@ pub fn choose_model<'c>(
         model: (name != settings.model).then(|| name.to_owned()),
         ..options.choice.clone()
     };
-    let models = agent_models::agent_model(context, &choice, &settings.model, settings.server())?;
+    let server = settings.server(context.environment);
+    let models = agent_models::agent_model(context, &choice, &settings.model, server)?;
     models.report_base_urls(context);
     let limit = context_limit(&settings, &models);
     place.set_models(models, Some(limit));

@@ -11,8 +11,9 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::model::{Endpoint, EndpointProblem};
+use crate::model::{Endpoint, EndpointProblem, KeySource};
 use crate::project::home;
+use crate::run::selection::ModelKey;
 use crate::secret::ApiKey;
 use crate::sys::environment::Environment;
 use crate::sys::files::PathError;
@@ -20,11 +21,11 @@ use crate::sys::home_file::{self, HomeFileProblem};
 use crate::sys::positions::{self, Entries, Misplaced, Positions};
 
 /// The settings file, in an agent's home.
-pub const FILE: &str = crate::project::home::SETTINGS;
+pub const FILE: &str = home::SETTINGS;
 /// Variables that override settings, and the settings' names.
 const VARIABLES: [(&str, &str); 3] = [
     ("DEV_AGENT_API_URL", "apiUrl"),
-    (crate::project::home::DEV_KEY, "apiKey"),
+    (home::DEV_KEY, "apiKey"),
     ("DEV_AGENT_MODEL", "model"),
 ];
 
@@ -96,8 +97,14 @@ impl Settings {
     }
 
     /// Returns the URL of the user's own server and its key; `None` if the table of models determines the server.
-    pub fn server(&self) -> Option<(&str, Option<ApiKey>)> {
-        Some((self.api_url.as_deref()?, self.api_key.clone()))
+    pub fn server(&self, environment: &Environment) -> Option<(&str, ModelKey)> {
+        let variable = environment.os(home::DEV_KEY);
+        let source = variable.map(|_| KeySource::Variable(home::DEV_KEY));
+        let key = self
+            .api_key
+            .clone()
+            .map(|key| ModelKey::Given(Some(key), source));
+        Some((self.api_url.as_deref()?, key.unwrap_or_default()))
     }
 
     /// Loads the settings of the agent with this home. If the file is missing, creates it with the defaults and also

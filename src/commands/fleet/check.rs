@@ -195,7 +195,7 @@ fn find_models(context: &Context<'_>, task: &Task) -> Result<(), Error> {
     };
     if task.workflow == Workflow::Dev {
         let (_, settings) = dev::settings(context)?;
-        let (own, server) = (&settings.model, settings.server());
+        let (own, server) = (&settings.model, settings.server(context.environment));
         return agent_models::agent_model(context, choice, own, server).map(drop);
     }
     let models = &Ok(plan::table(context, &workspace::home(context, &PLAN)?)?);
