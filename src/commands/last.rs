@@ -50,7 +50,7 @@ pub struct SessionRuns {
     pub changed: Vec<String>,
     /// True if the last run is one of them.
     pub is_latest: bool,
-    /// Tokens of the conversation, according to the agent's last call.
+    /// Tokens of the conversation, according to the agent's last call or the last summary.
     pub context: Option<u64>,
     /// The amount spent.
     pub spent: Spent,
@@ -60,10 +60,15 @@ impl SessionRuns {
     /// Adds the usage of a run.
     pub fn used(&mut self, record: &RunRecord) {
         self.spent = self.spent.plus(Spent::in_run(record));
-        let mut steps = record.steps.iter().rev();
-        let asked = steps.find(|step| step.purpose == Purpose::STEP && step.usage.is_some());
-        let usage = asked.and_then(|step| step.usage);
-        self.context = usage.map(|usage| usage.input_tokens).or(self.context);
+        let last = |purpose| {
+            let mut steps = record.steps.iter().rev();
+            steps.find_map(|step| step.usage.filter(|_| step.purpose == purpose))
+        };
+        let asked = last(Purpose::STEP).map(|usage| usage.input_tokens);
+        // A run that only compresses leaves nothing but the summary.
+        let summary = last(Purpose::COMPRESSION).filter(|_| record.exit.code == 0);
+        let summary = summary.map(|usage| usage.output_tokens);
+        self.context = asked.or(summary).or(self.context);
     }
 }
 

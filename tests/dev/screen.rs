@@ -137,6 +137,28 @@ fn another_session_shows_its_own_tasks_and_its_own_context() {
 }
 
 #[test]
+fn the_status_shows_the_size_of_a_summary() {
+    let long = reply("DONE", &"word ".repeat(500));
+    let replies = [long, PASS.to_owned(), "He wants words.".to_owned()];
+    let (agent, _server) = AgentProject::scripted(&replies);
+    let Some(mut screen) = opened(&agent, 120) else {
+        return;
+    };
+    screen
+        .types("go\r")
+        .shows("log: logs/")
+        .shows("Context: 100/")
+        .types("/compact\r")
+        .shows("compacted: about")
+        .shows("Context: 50/")
+        .types(CTRL_D);
+    assert_eq!(screen.ends().1, 0);
+    let mut screen = Screen::open(&agent.command(&["--resume"]), 120, 60).unwrap();
+    screen.shows("Context: 50/").types(CTRL_D);
+    assert_eq!(screen.ends().1, 0);
+}
+
+#[test]
 fn commands_are_completed_and_an_unknown_one_is_not_sent() {
     let (agent, server) = AgentProject::scripted(&[done(), PASS.to_owned()]);
     let Some(mut screen) = opened(&agent, 100) else {

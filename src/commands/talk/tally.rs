@@ -158,6 +158,20 @@ mod tests {
         );
         // As shown in the screen's status bar.
         assert!(tally.line("m", "demo", 0, 128_000).contains("context 0%"));
+        for (code, context) in [(4, 120), (0, 30)] {
+            let steps = vec![Step {
+                purpose: Purpose::COMPRESSION,
+                usage: Some(Usage::plain(130, 30)),
+                ..Step::default()
+            }];
+            let mut compaction = RunRecord {
+                steps,
+                ..RunRecord::default()
+            };
+            compaction.exit.code = code;
+            tally.session.used(&compaction);
+            assert_eq!(tally.context(), context);
+        }
         assert_eq!(tally.session.changed, ["logs/1"]);
         assert_eq!(
             tally.cost(12_345),
