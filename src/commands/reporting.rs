@@ -60,6 +60,7 @@ fn succeeded(
         output.event(&Event::Warning(warning.clone()));
     }
     let (is_run, log) = (outcome.record.is_some(), outcome.log.clone());
+    let is_agents = outcome.record.as_ref().is_some_and(|it| it.agent.is_some());
     let report = outcome.report.take();
     let is_answer = outcome.is_answer;
     let answered = if is_answer {
@@ -93,7 +94,7 @@ fn succeeded(
         return Exit::Done;
     };
     let problem = format!("cannot write to stdout: {error}");
-    if is_run && report.is_none() && !is_answer && output.format() == OutputFormat::Text {
+    if is_run && report.is_none() && !is_agents && output.format() == OutputFormat::Text {
         // The run succeeded regardless, and its record says so.
         output.event(&Event::Warning(problem));
         return Exit::Done;

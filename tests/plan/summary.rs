@@ -299,3 +299,17 @@ fn a_summary_that_is_not_understood_leaves_the_plan_as_it_was_worked_off() {
     assert_eq!(queries(&server), 7);
     assert!(entry(&plan.document()).ends_with("**Result:** ✓ Written\n"));
 }
+
+#[test]
+fn a_summary_that_cannot_be_written_to_stdout_is_an_error() {
+    let mut replies = written();
+    replies.push(summary("Written"));
+    let (plan, _server) = PlanProject::scripted(&replies);
+    let full = std::fs::File::options().write(true).open("/dev/full");
+    let mut command = plan.command(&["-p", "Write"]);
+    let done = command.stdout(full.unwrap()).output().unwrap();
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(6), "{said}");
+    assert!(said.contains("error: cannot write to stdout"), "{said}");
+    assert!(entry(&plan.document()).ends_with("**Result:** ✓ Written\n"));
+}
