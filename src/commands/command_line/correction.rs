@@ -1,4 +1,5 @@
-//! Explanations of mistakes in a command line: clap's own, the name that was meant, and a hint. Pure.
+//! Explains mistakes in a command line: clap's message, the name that was probably meant, and a
+//! hint. Pure.
 
 use std::ffi::OsString;
 use std::io;
@@ -15,7 +16,7 @@ use crate::ui::{columns, paint};
 /// The minimum similarity, from 0 to 1, for suggesting a name in place of a mistyped one.
 const NEAR: f64 = 0.6;
 
-/// The indentation of the continuation of a line of help, which goes deeper than the lines below a table's entry.
+/// Additional indentation of wrapped lines of help, in columns; deeper than the next line of a table's entry.
 const HANG: usize = 4;
 
 /// A message to print instead of running a command: help, the version, or an error.
@@ -30,14 +31,15 @@ pub struct CliMessage {
 }
 
 impl CliMessage {
-    /// The error in one line, without a hint; empty if the message is not an error.
+    /// Returns the error in one line, without a hint; empty if the message is not an error.
     pub(crate) fn reason(&self) -> String {
         let error = self.error.as_ref().map(ToString::to_string);
         let lines = error.unwrap_or_default();
         lines.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
-    /// The text, folded to the width of the terminal, or to this one, which `COLUMNS` gives.
+    /// Returns the text, wrapped to `columns`, the value of `COLUMNS`, or else to the terminal's
+    /// width.
     pub fn folded(&self, columns: Option<&str>) -> String {
         let given = columns.and_then(|columns| columns.parse().ok());
         let columns = given.or_else(|| paint::columns(io::stdout()));
@@ -103,7 +105,7 @@ pub(super) fn message(
     }
 }
 
-/// Returns the hint for a flag of consistency reports without the flags that it needs.
+/// Returns the hint for a flag of consistency reports that is missing flags it requires.
 fn lacking(error: &clap::Error, arguments: &[OsString]) -> Option<String> {
     let Some(ContextValue::Strings(lacking)) = error.get(ContextKind::InvalidArg) else {
         return None;
@@ -140,9 +142,9 @@ fn without_tips(rendered: &str, meant: Option<&str>) -> String {
     format!("{}\n", lines.join("\n").trim_end())
 }
 
-/// Returns the innermost command given.
+/// Returns the innermost command that the arguments name.
 pub(super) fn innermost<'w>(whole: &'w clap::Command, arguments: &[OsString]) -> &'w clap::Command {
-    // The words after `help` are commands of the one that `help` belongs to.
+    // The words after `help` name subcommands of the command before it.
     let is_named = |command: &&clap::Command| {
         let name = command.get_name();
         name != "help" && arguments.iter().any(|argument| argument == name)
@@ -186,8 +188,8 @@ fn allowed<'e>(error: &'e clap::Error, command: &clap::Command) -> Option<(&'e s
     (!names.iter().any(is_known)).then_some((wrong, names))
 }
 
-/// Returns the name that a mistyped one stands for: the only one that begins with it, or the most similar, if similar
-/// enough. Swapped letters count as one mistake, whereas [`crate::agent::schema::nearest`] expects other words.
+/// Returns the name that a mistyped one probably stands for: the only one that begins with it, or else the most similar
+/// if it is similar enough. Swapped letters count as one mistake, unlike in [`crate::agent::schema::nearest`].
 fn nearest<'n>(wrong: &str, names: &'n [String]) -> Option<&'n str> {
     let mut begun = names.iter().filter(|name| name.starts_with(wrong));
     if let (Some(only), None) = (begun.next(), begun.next()) {

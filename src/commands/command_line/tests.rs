@@ -15,7 +15,7 @@ fn the_definition_is_consistent() {
     Cli::command().debug_assert();
 }
 
-/// A value below 0 is told what is allowed, and not taken for a flag.
+/// Negative values are rejected with the allowed values, not parsed as flags.
 #[test]
 fn flags_for_numbers_take_what_begins_with_a_hyphen() {
     fn check(command: &clap::Command) {
@@ -91,7 +91,7 @@ fn help_and_documents_name_every_vendor() {
     }
 }
 
-/// An agent missing in one of these would start, but without its sandbox flags, or with its keys in sight.
+/// An agent missing from one of these lists would still start, but without its sandbox flags or with its keys exposed.
 #[test]
 fn an_agent_is_known_wherever_agents_are_told_apart() {
     let mut whole = Cli::command();
