@@ -1,4 +1,4 @@
-//! Attachments to a request: the files that it names, and the expansion of user-defined commands.
+//! Attachments to a request: the files that it names, and the expansions of user-defined commands.
 //!
 //! Reads files and runs commands with the agent's own tools, so that the same restrictions apply.
 
@@ -30,8 +30,8 @@ pub fn submission(context: &Context<'_>, text: &str) -> Result<Submission, Error
     Ok(submission.map_err(ChatError::from)?)
 }
 
-/// Builds a request with the files that it names by `@path` attached. A file that cannot be read causes a warning and
-/// is left out.
+/// Builds a request and attaches the files that it names with `@path`. Warns about a file that cannot be read, and
+/// leaves it out.
 pub fn request(place: &ChatPlace<'_>, submission: &Submission) -> UserRequest {
     let (mut shown, mut missing) = (Vec::new(), Vec::new());
     for path in named(&submission.text) {
@@ -60,8 +60,8 @@ pub fn request(place: &ChatPlace<'_>, submission: &Submission) -> UserRequest {
     }
 }
 
-/// Reads a file with the agent's own tool and formats it for the model; an inner error is the reason why it is not
-/// attached. `None` if the file does not exist: the word is not a path.
+/// Reads a file with the agent's own tool and formats it for the model; an inner error is the reason for not attaching
+/// it. Returns `None` if the file does not exist, so that the word is not a path.
 fn shown_file(place: &ChatPlace<'_>, path: &str) -> Option<Result<String, String>> {
     let root = place.context.project.root();
     if !root.join(path).exists() {
@@ -82,13 +82,13 @@ fn shown_file(place: &ChatPlace<'_>, path: &str) -> Option<Result<String, String
             let file = format!("path: {path}\n\n{content}");
             Ok(tagged(Tag::FILE, &[], &file))
         }
-        // Its hint is for the model.
+        // The hint is meant for the model.
         Err(ToolError::Failed(failure)) => Err(failure.message),
         Err(ToolError::Fatal(error)) => Err(error.to_string()),
     })
 }
 
-/// Returns the paths that a text names by an `@`, without duplicates.
+/// Returns the paths that a text names with an `@`, without duplicates.
 fn named(text: &str) -> Vec<&str> {
     let mut paths: Vec<&str> = Vec::new();
     for named in named_paths(text) {
@@ -99,11 +99,11 @@ fn named(text: &str) -> Vec<&str> {
     paths
 }
 
-/// Expands a user-defined command into a request; the inner error is the reason why it is not carried out. Without a
-/// user, anything that needs the user's permission is refused.
+/// Expands a user-defined command into a request; the inner error is the reason for not running the command. Without a
+/// user, everything that needs permission is refused.
 ///
 /// # Errors
-/// Fails if one of its shell commands fails to run.
+/// Fails if one of the command's shell commands cannot be run.
 pub fn expand(
     place: &mut ChatPlace<'_>,
     user: Option<&User>,
@@ -154,7 +154,7 @@ pub fn expand(
     Ok(Ok(asked))
 }
 
-/// Asks the user if a command of the project may switch to this mode.
+/// Asks the user whether a command of the project may switch to this mode.
 fn may_switch(
     place: &ChatPlace<'_>,
     user: Option<&User>,

@@ -10,8 +10,8 @@ use crate::sys::text::regex;
 /// Maximum number of steps in a plan.
 const MOST: usize = 100;
 
-/// Returns the todo list of a reply that ends in a Markdown checklist: lines like `- [ ] Run the tests`, nested or not,
-/// with no text after them. `None` if there is no such list, or everything on it is done.
+/// Returns the to-do list of a reply that ends in a Markdown checklist: lines like `- [ ] Run the tests`, nested or
+/// not, with no text after them. Returns `None` if there is no such list, or all its items are done.
 pub fn checklist(reply: &str) -> Option<Vec<Todo>> {
     let mut todos: Vec<Todo> = Vec::new();
     for line in reply.trim_end().lines().rev() {

@@ -1,7 +1,7 @@
 //! The terminal agent, `chat`: a user talks to it in a full screen, or sends it a single request without a terminal.
 //!
 //! A profile: it selects the parts of the engine that make up the agent. `place` sets up its resources, `request` works
-//! on a request, and `talk` handles the user's input at the screen.
+//! on a request, and `talk` handles the user's input.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -40,7 +40,7 @@ const HISTORY: &str = "history.jsonl";
 /// Talks to the user, answers a single request, or runs another command of the agent.
 ///
 /// # Errors
-/// Fails if something is missing, or, without a terminal, when the request fails.
+/// Fails if the setup is incomplete or, without a terminal, if the request fails.
 pub fn chat(context: &Context<'_>, arguments: &ChatArgs, stdin: Stdin) -> Result<Outcome, Failure> {
     match &arguments.command {
         Some(ChatCommand::Login { given, .. }) if !given.is_empty() => {
@@ -203,8 +203,8 @@ fn by_lines(
     })
 }
 
-/// Talks to the user, at the screen if there is one, and sets everything up again when the account changes. `leave` is
-/// called whenever a conversation has ended, however it ends.
+/// Talks to the user, at the screen if there is one, and sets everything up again when the account changes. Calls
+/// `leave` whenever a conversation has ended, successfully or not.
 fn talk_until_left(
     context: &Context<'_>,
     options: &AgentOptions,
@@ -215,7 +215,7 @@ fn talk_until_left(
     let mut options = options.clone();
     let (mut briefing, mut permissions, mut account) = (None, None, None);
     let unfinished = Unfinished::default();
-    // Includes the vendor's list of models, in case the user has chosen a model from it.
+    // The table includes the vendor's list of models, in case the user has chosen a model from it.
     let mut table = None;
     loop {
         let is_first = table.is_none();

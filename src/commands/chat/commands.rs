@@ -22,10 +22,10 @@ use crate::sys::text::{escaped, line_end, one_line, regex};
 pub const FOLDER: &str = "commands";
 /// File name extension of commands.
 const ENDING: &str = ".md";
-/// Limits of the number of commands read from a folder, and of its depth.
+/// Maximum number of commands read from a folder, and maximum depth of its subfolders.
 const MOST: usize = 500;
 const DEEPEST: usize = 4;
-/// Limit of a description taken from the first line of a file, in characters.
+/// Maximum length of a description taken from the first line of a file, in characters.
 const LONGEST: usize = 100;
 
 /// Returns `true` if this is the name of a built-in command.
@@ -79,7 +79,7 @@ impl CommandFile {
         self.source.is_some()
     }
 
-    /// Returns the shell commands that it runs.
+    /// Returns the shell commands that this command runs.
     pub fn commands(&self) -> Vec<String> {
         let commands = self.expand("").into_iter().filter_map(|piece| match piece {
             Piece::Command { command, .. } => Some(command),
@@ -88,7 +88,8 @@ impl CommandFile {
         commands.collect()
     }
 
-    /// Expands the command with the arguments typed after its name. Without a placeholder for them, they are appended.
+    /// Expands the command with the arguments typed after its name. They are appended if the template has no
+    /// placeholder.
     pub fn expand(&self, arguments: &str) -> Vec<Piece> {
         let arguments = arguments.trim();
         let words = shlex::split(arguments)
@@ -187,7 +188,7 @@ static SIGN: LazyLock<Regex> = LazyLock::new(|| {
         r#"(?P<before>^|[\s(\["'])(?:!`(?P<command>[^`\n]+)`|@(?P<path>[^\s`]+))|\$(?:ARGUMENTS\b|[0-9]+)"#,
     )
 });
-/// Only placeholders of arguments; `$100` is not one.
+/// Placeholders of arguments only; `$100` is not one.
 static ARGUMENT: LazyLock<Regex> = LazyLock::new(|| regex(r"\$(?P<name>ARGUMENTS\b|[0-9]+)"));
 
 /// Characters that end a sentence rather than a path.
@@ -258,8 +259,8 @@ impl Expansion<'_> {
 }
 
 /// Loads the commands of the project at `root` and those of the user, whose folder for agents is `home`, sorted by
-/// name. If both have the same name, the project's wins. Names of built-in commands cannot be redefined. Also returns
-/// warnings about unusable files.
+/// name. If both define the same name, the project's command wins. Names of built-in commands cannot be redefined. Also
+/// returns warnings about unusable files.
 pub fn load(root: &Path, home: &Path) -> (Vec<CommandFile>, Vec<String>) {
     let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
     let projects = Folder::load(&root.join(SLASH_COMMANDS), Some(root));
@@ -285,7 +286,7 @@ pub fn load(root: &Path, home: &Path) -> (Vec<CommandFile>, Vec<String>) {
 /// A folder of commands that is being read.
 #[derive(Default)]
 struct Folder {
-    /// The project's root, for its own folder: files beyond the root are not read.
+    /// The project's root, if this is its folder: files outside the root are not read. `None` for the user's folder.
     root: Option<PathBuf>,
     commands: Vec<CommandFile>,
     warnings: Vec<String>,
@@ -352,7 +353,7 @@ impl Folder {
         Ok(())
     }
 
-    /// Resolves the links of a path; a project's path must lie inside the project.
+    /// Resolves the links of a path, which must stay inside the project if the folder is the project's.
     fn place(&self, path: &Path) -> Result<PathBuf, String> {
         let place = path.canonicalize().map_err(|error| error.to_string())?;
         match &self.root {
@@ -381,7 +382,7 @@ fn is_part(name: &str) -> bool {
 }
 
 /// Returns the path of a command's file, relative to the project's root: `.agent/commands/git/commit.md` for
-/// `git:commit`. `None` if the name is invalid or that of a built-in command.
+/// `git:commit`. Returns `None` if the name is invalid or that of a built-in command.
 pub fn file_for(name: &str) -> Option<String> {
     let parts: Vec<&str> = name.split(':').collect();
     let is_name = parts.iter().all(|part| is_part(part)) && parts.len() <= DEEPEST + 1;
@@ -389,7 +390,7 @@ pub fn file_for(name: &str) -> Option<String> {
     (is_name && !is_known(name)).then_some(file)
 }
 
-/// Returns the file in a reply: a fence around the whole reply is removed.
+/// Returns the file in a reply, without a fence that encloses the whole reply.
 pub fn template(reply: &str) -> String {
     let reply = reply.trim();
     let inner = || {

@@ -14,10 +14,10 @@ use crate::sys::numbers::counted;
 use crate::ui::present::ToolUse;
 use crate::ui::tui::Entry;
 
-/// The text for a call without a result: the program ended before the call did.
+/// The text for a call without a result, because the program ended during the call.
 const CUT_SHORT: &str = "cut short: it has no result";
 
-/// The note to the model after a reply that was stopped.
+/// The note to the model after a stopped reply.
 pub const STOPPED: &str = "The user has stopped your last reply here.";
 /// The corresponding note to the user.
 pub const STOPPED_SHOWN: &str = "Agent stopped by user";
@@ -25,7 +25,7 @@ pub const STOPPED_SHOWN: &str = "Agent stopped by user";
 /// The arguments that describe a call; the first one present is shown.
 const SUBJECTS: [&str; 4] = ["command", "pattern", "path", "description"];
 
-/// The number of lines of the last reply left on the normal screen at the end, within `BYTES_AT_END` bytes.
+/// Maximum number of lines of the last reply left on the normal screen at the end; `BYTES_AT_END` also limits it.
 const LINES_AT_END: usize = 24;
 const BYTES_AT_END: usize = 4000;
 
@@ -36,7 +36,7 @@ pub fn entries(conversation: &Conversation) -> Vec<Entry> {
     let mut calls: HashMap<&str, usize> = HashMap::new();
     for said in history {
         match (said.role, &said.tool) {
-            // Tagged messages are meant for the model only.
+            // Tagged messages are meant only for the model.
             _ if said.is_tagged => {}
             (Role::User, _) => entries.push(Entry::user(&said.content)),
             (Role::Assistant, _) => {

@@ -36,7 +36,7 @@ pub enum ChatError {
         /// The vendor's replacement for it.
         successor: &'static str,
     },
-    /// The model's entry selects a form of tool calls other than the native one.
+    /// The model's entry selects a form of tool calls that is not native.
     #[error("`chat` needs native tool calls, and the entry of `{0}` has other `tools`")]
     #[diagnostic(
         code("usage"),
@@ -61,7 +61,7 @@ pub enum ChatError {
         help("give the API key alone, as the vendor's console shows it")
     )]
     NotAKey(#[from] KeyProblem),
-    /// The command line contains an argument, which may be a key.
+    /// The command line contains an argument that may be a key.
     #[error("`chat login` takes no key as an argument, since others could see it there")]
     #[diagnostic(
         code("usage"),
@@ -79,7 +79,7 @@ pub enum ChatError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     NotPermitted(#[from] NotPermitted),
-    /// An image that the request names cannot be attached.
+    /// An image named by the request cannot be attached.
     #[error(transparent)]
     #[diagnostic(code("usage"), help("without the `@`, the request only names it"))]
     Image(#[from] ImageProblem),
@@ -90,7 +90,7 @@ pub enum ChatError {
         help("`.agent/commands/NAME.md` and `~/.agent/commands/NAME.md` define custom commands")
     )]
     UnknownCommand(String),
-    /// A user-defined command needs something that is not allowed.
+    /// A user-defined command needs a permission that it does not have.
     #[error("`/{name}` was not run: {problem}")]
     #[diagnostic(
         code("not-permitted"),
@@ -113,7 +113,7 @@ pub enum ChatError {
     NoTerminal(&'static str),
 }
 
-/// Returns the hint for errors shared with other agents, adapted to the settings of `chat`.
+/// Returns the hint for an error that other agents share, adapted to the settings of `chat`.
 pub(crate) fn hint_in_chat(error: &Error) -> Option<String> {
     let hint = match AgentError::of(error) {
         Some(AgentError::Model(error)) => return Some(model_hint(error)),

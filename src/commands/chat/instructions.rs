@@ -1,7 +1,7 @@
 //! The system prompt, with a section for each mode. Pure.
 //!
-//! Guarantees that the prompt is the same for every call: it covers all modes, while a reminder says which one is
-//! active. It contains no clock and no counter.
+//! Guarantees that the prompt is the same for every call: it covers all modes, and a reminder names the active one. It
+//! contains no time and no counter.
 
 use std::path::Path;
 
@@ -10,8 +10,8 @@ use crate::sys::text::escaped;
 /// The prompt without the section on the environment.
 const SYSTEM: &str = include_str!("../../../prompts/chat_system.txt");
 
-/// Builds the system prompt for work in `directory` of the project at `project`, in a git `repository` or not. If
-/// `is_attended`, a user can answer questions.
+/// Builds the system prompt for work in `directory` of the project at `project`. `repository` is `true` if the project
+/// is in a git repository, and `is_attended` if a user can answer questions.
 pub fn system_prompt(
     project: &Path,
     directory: &Path,

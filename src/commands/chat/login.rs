@@ -1,7 +1,7 @@
-//! Signing in and out, by slash command or on the command line, and selection of the key for the terminal agent.
+//! Sign-in and sign-out, by slash command or on the command line, and selection of the terminal agent's key.
 //!
-//! Reads and writes the accounts, and asks the vendor if a key is valid. Guarantees that a rejected key is not stored,
-//! and that no message shows a key.
+//! Reads and writes the accounts, and asks the vendor whether a key is valid. Guarantees that a rejected key is not
+//! stored, and that no message shows a key.
 
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,7 @@ mod tests;
 /// The prompt for a key.
 pub const PROMPT: &str = "API key: ";
 
-/// The key for the model of a session, and the other keys to redact.
+/// The key for the model of a session, and other keys to redact.
 #[derive(Debug, Clone)]
 pub struct ChatKey {
     found: Result<Option<FoundKey>, NoKey>,
@@ -48,13 +48,14 @@ impl ChatKey {
     /// Checks that a key exists if the model needs one.
     ///
     /// # Errors
-    /// Fails if it does not: the project is not ready.
+    /// Fails if the model needs a key and there is none.
     pub fn required(&self) -> Result<(), Error> {
         let missing = self.found.as_ref().err();
         missing.map_or(Ok(()), |problem| Err(problem.clone().ending()))
     }
 
-    /// Checks that the redactor knows the key, unlike one that a command has printed since the redactor was created.
+    /// Checks that the redactor knows the key. It does not know a key that a command has printed since the redactor was
+    /// created.
     ///
     /// # Errors
     /// Fails if the redactor does not know it.
@@ -73,7 +74,7 @@ impl ChatKey {
     }
 }
 
-/// Selects the key for a model: that of the account chosen by the user in the session, or else the one found by
+/// Selects the key for a model: that of the account that the user has chosen in the session, or else the one found by
 /// [`keys::find`]. Replays need no key.
 ///
 /// # Errors
@@ -124,7 +125,8 @@ fn by_rule(
     }
 }
 
-/// Executes `/login`: checks and stores a key, for the account given by `--account`, or switches to the account named.
+/// Executes `/login`: checks and stores a key, for the account given with `--account`, or switches to the named
+/// account.
 ///
 /// # Errors
 /// Fails if the key is rejected, the account does not exist, or the accounts cannot be used.
@@ -186,14 +188,14 @@ pub fn accounts(context: &Context<'_>) -> Result<Accounts, Error> {
 /// Signs in with a key read from standard input, or typed there without echo.
 ///
 /// # Errors
-/// Same as for [`log_in`], and when no key is given.
+/// Same as for [`log_in`]; also fails if no key is given.
 pub fn login(
     context: &Context<'_>,
     account: Option<&str>,
     provider: Option<Provider>,
     is_terminal: bool,
 ) -> Result<Outcome, Failure> {
-    // Everything else is checked before the user has to type a key.
+    // Check everything else before the user has to type a key.
     check_name(account.unwrap_or(DEFAULT)).map_err(ChatError::from)?;
     opened(context)?;
     let interrupt = context.interrupt;
@@ -221,7 +223,7 @@ pub fn logout(context: &Context<'_>) -> Result<Outcome, Failure> {
     Ok(log_out(context)?.outcome())
 }
 
-/// The message about a completed action.
+/// The result of signing in or out.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct SignIn {
     done: String,
@@ -285,7 +287,7 @@ impl<'a> LoginArgument<'a> {
     }
 }
 
-/// Stores a key unless `check` rejects it; if it could not be checked, a warning says so.
+/// Stores a key unless `check` rejects it; warns if it could not be checked.
 fn store(
     home: &Path,
     environment: &Environment,
@@ -379,7 +381,7 @@ fn change<T>(
     if accounts != loaded {
         accounts.save()?;
     }
-    // A lock file left behind locks nothing.
+    // A leftover lock file locks nothing.
     let _ = lock.remove();
     Ok(changed)
 }
@@ -392,7 +394,7 @@ pub fn home(context: &Context<'_>) -> Result<PathBuf, Error> {
     workspace::home(context, &CHAT)
 }
 
-/// Loads the accounts for the first time, and warns if other users could read them.
+/// Loads the accounts for the first time, and warns if other users can read them.
 fn opened(context: &Context<'_>) -> Result<Accounts, Error> {
     let accounts = accounts(context)?;
     if let Some(warning) = &accounts.warning {
@@ -405,9 +407,9 @@ fn load(home: &Path) -> Result<Accounts, Error> {
     Ok(Accounts::load(home).map_err(NotReady::of)?)
 }
 
-/// Checks a key by asking the vendor for its models. Returns the reason if that is not possible.
+/// Checks a key by asking the vendor for its models. Returns the reason if the check is not possible.
 fn check(context: &Context<'_>, provider: Provider, key: &ApiKey) -> Result<Option<String>, Error> {
-    // Such a server has an address of its own, which an account does not include.
+    // Such a server has its own address, which an account does not contain.
     let vendor = provider.vendor();
     if vendor.url.is_none() {
         return Ok(Some(format!(

@@ -1,7 +1,7 @@
 //! `code-commit chat`: the terminal agent.
 //!
 //! Contains everything specific to this agent: accounts and sign-in, settings, permissions and trust, instructions,
-//! slash commands, and the conversation at the screen. The loop, the tools and the history are in [`crate::agent`].
+//! slash commands, and the conversation with the user. The loop, the tools and the history are in [`crate::agent`].
 
 pub(crate) mod args;
 pub(crate) mod attach;

@@ -1,4 +1,4 @@
-//! The models available to the terminal agent, and the selection of one.
+//! The models available to the terminal agent, and the selection of one of them.
 //!
 //! Reads `models.json` in the agent's home, creating it if it is missing. Sends nothing.
 
@@ -24,7 +24,7 @@ use crate::ui::tui::Menu;
 #[cfg(test)]
 mod tests;
 
-/// The maximum length of a display name from a server, in characters.
+/// The maximum length of a display name from a vendor, in characters.
 const SHOWN: usize = 60;
 
 /// Returns the table of models, and creates the user's file in the agent's home if it is missing.
@@ -74,8 +74,8 @@ pub struct ChosenModel {
     pub account: Option<String>,
 }
 
-/// Selects the model named by `choice`, or else the recorded one, or the default, together with its key, which is that
-/// of `account` if the user has chosen one. Without a `table`, that of the project and its user applies.
+/// Selects the model named by `choice`, or else the recorded one, or else the default, together with its key, which is
+/// that of `account` if the user has chosen one. Without a `table`, uses that of the project and its user.
 ///
 /// # Errors
 /// Fails if the model does not exist, or a file cannot be used. A missing key is not an error.
@@ -99,10 +99,10 @@ pub fn choose(
     })
 }
 
-/// Sets up access to this model with this key. Without a key, the model must not be called.
+/// Sets up access to a model with this key. Without a key, the model must not be called.
 ///
 /// # Errors
-/// Fails if the address of its server or something else is missing.
+/// Fails if the address of the model's server or another part of the setup is missing.
 pub fn models<'c>(
     context: &Context<'c>,
     choice: &ModelChoice,
@@ -147,12 +147,12 @@ fn description(spec: &ModelSpec, listed: Option<&[ListedModel]>) -> String {
         let price = priced(&long.rates);
         format!("{price} above {}", short(long.above))
     });
-    // The values to compare come first, as the end is cut off if there is little room.
+    // The values to compare come first, since the end is cut off in narrow terminals.
     let parts = [window, usual, long, name];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// Formats the prices of prompt and answer, such as `$2/$10`.
+/// Formats the prices of input and output, such as `$2/$10`.
 fn priced(rates: &Rates) -> String {
     let [input, output] = [rates.input, rates.output].map(|usd| usd.to_string());
     let whole = |usd: &str| usd.trim_end_matches(".00").to_owned();

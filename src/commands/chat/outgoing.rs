@@ -1,11 +1,10 @@
-//! Redaction of likely credentials before they are sent to the vendor, in tool results, attached files, output and
-//! pastes. Pure.
+//! Redacts likely credentials before tool results, attached files, output and pastes are sent to the vendor. Pure.
 
 use std::io::Write as _;
 
 use crate::secret::credentials::{Censor, kinds};
 
-/// The beginning of a redaction mark, before the kind of credential.
+/// The beginning of the mark for a redacted credential, followed by the kind of credential.
 const OURS: &str = "[redacted: ";
 
 /// Replaces each credential in `text` with `[redacted: KIND]`.
@@ -21,7 +20,7 @@ pub fn censored(text: &str) -> String {
 /// replaced text contained it as well.
 ///
 /// # Errors
-/// A hint for the model about what to do instead.
+/// Returns a hint that tells the model what to do instead.
 pub fn check_marks(text: &str, before: &str) -> Result<(), String> {
     let marks = kinds().map(|kind| format!("{OURS}{kind}]"));
     let mut new = marks.filter(|mark| text.contains(mark.as_str()) && !before.contains(mark));

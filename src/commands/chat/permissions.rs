@@ -1,6 +1,7 @@
-//! Permissions of the terminal agent, by its mode, the user's permanent choices, and the harm that a call may do.
+//! Permissions of the terminal agent, determined by its mode, the user's permanent choices, and the possible harm of a
+//! call.
 //!
-//! Decides on calls, and records those that no user was present to allow. Guarantees that outside of Auto-Pilot nothing
+//! Decides on calls, and records those that no user was present to allow. Guarantees that outside Auto-Pilot nothing
 //! that may delete, overwrite or commit happens without asking, and that in Planning nothing is executed.
 
 pub mod file;
@@ -22,7 +23,7 @@ use crate::record::tool::Category;
 use crate::sys::numbers::counted;
 use crate::sys::text::one_line;
 
-/// Length to which a command or path is cut in a sentence, in characters; the question contains all of it.
+/// Maximum length of a command or path in a sentence, in characters; the question contains all of it.
 const IN_SENTENCE: usize = 200;
 
 /// Answer to every call in Planning.
@@ -36,11 +37,11 @@ pub struct ChatPermissions<'a> {
     pub mode: &'a SharedMode,
     /// Permanent permissions in the project.
     pub file: &'a RefCell<PermissionFile>,
-    /// `true` if the file may allow calls; otherwise they are asked about.
+    /// `true` if permissions in the file apply; otherwise the calls that it allows are asked about.
     pub counts: bool,
     /// The project's root, links resolved, in which commands run.
     pub root: &'a Path,
-    /// Knows which files the session has written.
+    /// Provides the files that the session has written.
     pub briefing: &'a RefCell<Briefing>,
     /// Calls refused because there is no user to ask; `None` if there is one.
     pub headless: Option<&'a RefCell<NotPermitted>>,
@@ -51,9 +52,9 @@ pub struct ChatPermissions<'a> {
 #[error("{} not permitted: nobody was there to allow {}", counted(.calls.len() as u64, "call"), .calls.join(", "))]
 #[diagnostic(code("not-permitted"), help("{}; `--auto-pilot` lets the agent do everything", self.way_out()))]
 pub struct NotPermitted {
-    /// Tool, subject and reasons for asking of each call, on one line.
+    /// Tool, subject and reasons for asking of each call, one call per line.
     pub calls: Vec<String>,
-    /// `true` if one of them would be asked about regardless of what is allowed.
+    /// `true` if one of the calls is asked about regardless of permissions.
     pub is_asked_always: bool,
 }
 
@@ -104,7 +105,7 @@ impl Permissions for ChatPermissions<'_> {
                 question.lasting = words_of(&Choice::Commands(question.rules.clone()));
                 question.cause = command.cause;
                 if question.cause.is_empty() {
-                    // The command cannot be followed as a whole.
+                    // Without a cause for the whole command, judge its lines.
                     let is_asked = |line: &&str| !self.judge(line).reasons.is_empty();
                     let lines = question.subject.lines().map(str::trim);
                     question.cause = lines.filter(is_asked).map(str::to_owned).collect();
@@ -124,7 +125,7 @@ impl Permissions for ChatPermissions<'_> {
 }
 
 impl ChatPermissions<'_> {
-    /// Returns the assessed command that a call runs; `None` if it runs none.
+    /// Returns the assessed command that a call runs; `None` if the call runs none.
     fn judged(&self, call: &ToolCall) -> Option<JudgedCommand> {
         Some(self.judge(call.of_kind(ParameterKind::Command).next()?))
     }
@@ -147,7 +148,7 @@ impl ChatPermissions<'_> {
         }
     }
 
-    /// Returns the prefixes that would allow the whole command, without those that are already allowed.
+    /// Returns the prefixes to allow so that the whole command is allowed, except those allowed already.
     fn new_rules(&self, command: &JudgedCommand) -> Vec<String> {
         let file = self.file.borrow();
         let mut rules = Vec::new();
@@ -161,7 +162,7 @@ impl ChatPermissions<'_> {
     }
 }
 
-/// Returns the reasons to ask about a call regardless of what is allowed.
+/// Returns the reasons for asking about a call regardless of permissions.
 fn reasons(call: &ToolCall, command: Option<&JudgedCommand>) -> Vec<&'static str> {
     let mut reasons = call.hazards.clone();
     let judged = command.iter().flat_map(|command| &command.reasons);
@@ -169,7 +170,7 @@ fn reasons(call: &ToolCall, command: Option<&JudgedCommand>) -> Vec<&'static str
     reasons
 }
 
-/// Returns the command or path that a call is about, for a search with its pattern; otherwise the tool's first
+/// Returns the command or path that a call is about, with the pattern if the call is a search, or else the tool's first
 /// argument.
 fn subject(call: &ToolCall) -> String {
     let mut commands = call.of_kind(ParameterKind::Command);
@@ -214,7 +215,7 @@ fn described(call: &ToolCall, reasons: &[&'static str]) -> String {
     format!("{}{shown}{}", call.tool.name, why(reasons))
 }
 
-/// Formats the reasons after a call, such as ` (deletes)`.
+/// Formats the reasons for asking, such as ` (deletes)`, to follow a call.
 fn why(reasons: &[&'static str]) -> String {
     match reasons {
         [] => String::new(),
@@ -222,7 +223,7 @@ fn why(reasons: &[&'static str]) -> String {
     }
 }
 
-/// Describes what a choice allows or forbids.
+/// Describes the tool or the commands that a choice is about.
 pub fn words_of(choice: &Choice) -> String {
     match choice {
         Choice::Tool(tool, _) => format!("`{tool}`"),

@@ -43,15 +43,15 @@ use crate::run::not_ready::NotReady;
 use crate::sys::error::Error;
 use crate::ui::tui::{CommandHint, Entry, Menu};
 
-/// Limit of consecutive unintelligible replies.
+/// Maximum number of consecutive unintelligible replies.
 const TRIES: u32 = 5;
-/// Limit of a request's model calls.
+/// Maximum number of model calls for a request.
 const MOST_LOOPS: u16 = 500;
-/// Time that a stopped command has to exit by itself, while the user waits.
+/// Time that a stopped command has to exit on its own, while the user waits.
 const GRACE: Duration = Duration::from_millis(300);
-/// Time after which a command continues in the background, unless its call says otherwise.
+/// Time after which a command continues in the background, unless its call sets another.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(120);
-/// The window of a model whose entry does not give one, in tokens.
+/// Context window of a model whose entry does not specify one, in tokens.
 const USUAL_WINDOW: u64 = 200_000;
 
 /// Reads the user's settings.
@@ -80,7 +80,7 @@ pub struct ChatPlace<'c> {
     key: ChatKey,
     /// The account that the user has chosen in the session, if any.
     account: Option<String>,
-    /// Measures the use of the model's window.
+    /// Measures how much of the model's window is used.
     pub meter: Meter,
     /// The to-do list.
     pub todos: RefCell<Vec<Todo>>,
@@ -116,7 +116,7 @@ impl SessionLog for ChatPlace<'_> {
     }
 
     fn save(&self, purpose: &Purpose, conversation: &Conversation) -> Result<(), Error> {
-        // A tool call may follow: changes made before it must not be taken for its own.
+        // A tool call may follow; changes made before it must not be attributed to it.
         self.briefing.borrow_mut().look();
         if *purpose != Purpose::STEP {
             return Ok(());
@@ -171,7 +171,7 @@ impl SessionLog for ChatPlace<'_> {
 }
 
 impl<'c> ChatPlace<'c> {
-    /// Sets everything up, with the model that was chosen.
+    /// Sets everything up, with the chosen model.
     ///
     /// # Errors
     /// Fails if settings, models, permissions, session, key files or sandbox cannot be used.
@@ -198,7 +198,7 @@ impl<'c> ChatPlace<'c> {
         if options.request.is_some() {
             key.required()?;
         }
-        // A sandbox closes the directory only if it exists, and a command must not create it.
+        // A sandbox closes the directory only if it exists, and a command must not be able to create it.
         if options.agent.sandbox.mode != SandboxMode::Off {
             let _ = fs::create_dir(root.join(AGENT_FOLDER));
         }
@@ -232,7 +232,7 @@ impl<'c> ChatPlace<'c> {
         Ok(place)
     }
 
-    /// Adopts the state of the session that is open now.
+    /// Adopts the state of the session that is now open.
     fn take_up(&mut self) {
         let thinker = self.thinker();
         let session = self.base.stored.session.get_mut();
@@ -248,7 +248,7 @@ impl<'c> ChatPlace<'c> {
         self.briefing.replace(briefing);
     }
 
-    /// Identifies the account and model that sign thoughts; others reject them.
+    /// Identifies the account and model that signed a thought; others reject it.
     fn thinker(&self) -> String {
         let model = &self.base.models.first.spec.name;
         let identity = self.account();
@@ -266,13 +266,13 @@ impl<'c> ChatPlace<'c> {
         self.key.required()
     }
 
-    /// Replaces the todo list, and shows it.
+    /// Replaces the to-do list, and shows it.
     pub fn update_todos(&self, todos: Vec<Todo>) {
         self.context.reporter.event(&Event::Todos(todos.clone()));
         self.todos.replace(todos);
     }
 
-    /// Shows the warnings after the conversation so far.
+    /// Shows the warnings below the conversation so far.
     pub fn report_warnings(&self) {
         self.base.models.report_base_urls(self.context);
         for warning in &self.warnings {
@@ -283,7 +283,7 @@ impl<'c> ChatPlace<'c> {
     /// Records that the user has undone the last request's changes to these files.
     ///
     /// # Errors
-    /// Fails if that cannot be saved.
+    /// Fails if this cannot be saved.
     pub fn undone(&self, paths: &[String]) -> Result<(), Error> {
         self.briefing.borrow_mut().undone(paths);
         let known = self.briefing.borrow().known();
@@ -292,10 +292,10 @@ impl<'c> ChatPlace<'c> {
             .change(|session| session.file.briefing = known)
     }
 
-    /// Saves the beginning of a reply that was stopped; does nothing if it is blank.
+    /// Saves the beginning of a stopped reply; does nothing if it is blank.
     ///
     /// # Errors
-    /// Fails if that cannot be saved.
+    /// Fails if the session cannot be saved.
     pub fn keep_begun(&self, begun: &str) -> Result<(), Error> {
         let begun = begun.trim();
         if begun.is_empty() {
@@ -312,17 +312,17 @@ impl<'c> ChatPlace<'c> {
         self.base.limits.max_context_tokens.unwrap_or(USUAL_WINDOW)
     }
 
-    /// Returns the number of tokens of the window that the conversation uses.
+    /// Returns the number of tokens in the window that the conversation uses.
     pub fn used(&self) -> u64 {
         let session = self.base.stored.session.borrow();
         match self.meter.used(&session.conversation) {
-            // The vendor has not reported any usage yet.
+            // The vendor has not reported any usage yet; estimate it.
             0 => tokens_of(&sent(&session.conversation)),
             counted => counted,
         }
     }
 
-    /// Returns the identity of the account whose key is used, if there is one.
+    /// Returns the identity of the account whose key is used, if any.
     pub fn account(&self) -> Option<String> {
         self.key.found().map(FoundKey::identity)
     }
@@ -343,7 +343,7 @@ impl<'c> ChatPlace<'c> {
         Some(said.content.clone())
     }
 
-    /// Returns the text left on the terminal: the last exchange, and the command that resumes the session.
+    /// Returns the text left on the terminal at the end: the last exchange, and the command that resumes the session.
     pub fn farewell(&self) -> String {
         let session = self.base.stored.session.borrow();
         let Some(request) = session.conversation.requests.last() else {
@@ -374,7 +374,7 @@ impl<'c> ChatPlace<'c> {
         self.commands.iter().find(|command| command.name == name)
     }
 
-    /// Reads the user-defined commands again, and warns about unusable files, each only once.
+    /// Reads the user-defined commands again, and warns about unusable files, once for each.
     pub fn reload_commands(&mut self) {
         let (commands, bad) = commands::load(self.context.project.root(), &self.home);
         for warning in bad {
@@ -391,19 +391,19 @@ impl<'c> ChatPlace<'c> {
         let session = self.base.stored.session.borrow();
         let conversation = &session.conversation;
         let said = conversation.earlier.iter().chain(&conversation.history);
-        // Tagged messages are meant for the model only.
+        // Tagged messages are meant only for the model.
         transcript(said.filter(|said| !said.is_tagged), usize::MAX)
     }
 
-    /// Returns the models to choose from, including those that the vendor lists, if it can be asked.
+    /// Returns the menu of models, including those that the vendor lists, if it can be asked.
     ///
     /// # Errors
-    /// Fails if the user interrupts it.
+    /// Fails if the user interrupts the call to the vendor.
     pub fn model_menu(&mut self) -> Result<Menu, Error> {
         let asked = &self.base.models.first.spec;
         let provider = asked.provider;
         let found = self.key.found().filter(|_| provider.vendor().is_listed);
-        // Without the vendor's list, the table alone is enough.
+        // Without the vendor's list, the table is enough.
         let listed = found.and_then(|found| {
             let server = login::server(self.context, provider, &found.key).ok()?;
             server.models().ok()
@@ -437,7 +437,7 @@ impl<'c> ChatPlace<'c> {
     /// Switches to another session, or to a new one.
     ///
     /// # Errors
-    /// Fails if it cannot be opened or created; the current session then stays open.
+    /// Fails if the session cannot be opened or created; the current session then stays open.
     pub fn change_session(&mut self, which: &SessionChoice) -> Result<(), Error> {
         self.base.change_session(self.context, which)?;
         self.take_up();

@@ -49,16 +49,16 @@ pub fn compact(place: &ChatPlace<'_>, focus: &str) -> Result<String, Failure> {
 /// Returns the model's proposal for a slash command of this name.
 ///
 /// # Errors
-/// Fails if the model does not write one.
+/// Fails if the model does not propose one.
 pub fn command(place: &ChatPlace<'_>, name: &str, description: &str) -> Result<String, Failure> {
     let request = format!("{COMMAND}\nName: {name}\nDescription: {description}\n");
     proposed(place, &format!("/command {name}"), &request)
 }
 
-/// Has the model explore the project and write a file, as a request of the program. Returns the file.
+/// Asks the model, on the program's behalf, to explore the project and write a file. Returns the file.
 ///
 /// # Errors
-/// Fails if the model does not write one.
+/// Fails if the model does not write a file.
 pub fn proposed(place: &ChatPlace<'_>, about: &str, request: &str) -> Result<String, Failure> {
     let outcome = request::aside(place, about, false, |agent, _| {
         let mut conversation = Conversation::default();
@@ -67,11 +67,11 @@ pub fn proposed(place: &ChatPlace<'_>, about: &str, request: &str) -> Result<Str
     Ok(commands::template(&outcome.summary))
 }
 
-/// Shows a proposed file of the project, writes it if the user agrees, and reports the outcome. The change can be
+/// Shows a file proposed for the project, writes it if the user agrees, and reports the outcome. The change can be
 /// undone.
 ///
 /// # Errors
-/// Fails if it cannot be read or written, or the user leaves.
+/// Fails if the file cannot be read or written, or the user leaves.
 pub fn offer(
     place: &ChatPlace<'_>,
     user: &User,
@@ -129,10 +129,10 @@ pub fn keep_permissions(place: &ChatPlace<'_>) {
 }
 
 /// Asks about permissions that have changed on disk since they were read: they take effect if the user agrees, and are
-/// restored otherwise, or if the user leaves.
+/// restored if the user declines or leaves.
 ///
 /// # Errors
-/// Fails if they cannot be used or restored, or the user leaves.
+/// Fails if the permissions cannot be used or restored, or the user leaves.
 pub fn look_at_permissions(place: &ChatPlace<'_>, user: &User) -> Result<(), Error> {
     let changed = place.permissions.borrow().changed_on_disk();
     let Some((diff, file)) = changed else {

@@ -1,4 +1,4 @@
-//! Reminders of the current state. Pure: the conversation shows which ones the model has already received.
+//! Reminders of the current state. Pure: the conversation itself shows which ones the model has received.
 
 use clap::ValueEnum as _;
 
@@ -8,14 +8,14 @@ use crate::record::mode::Mode;
 use crate::record::todos::{Todo, TodoStatus};
 use crate::sys::text::{first_lines, one_line};
 
-/// Number of tool calls after which a todo list that was not updated is stale.
+/// Number of tool calls after which an unchanged to-do list is stale.
 const STALE: usize = 10;
 /// Maximum number of names listed.
 const NAMED: usize = 20;
 /// Maximum length of a path, in characters.
 const LONGEST_PATH: usize = 200;
 
-/// The tool that updates the todo list.
+/// The tool that updates the to-do list.
 const UPDATE_TODOS: &str = "update_todos";
 
 const EMPTY_LIST: &str = "The todo list is empty. Where the request takes three steps or more, write them down with \
@@ -23,7 +23,7 @@ const EMPTY_LIST: &str = "The todo list is empty. Where the request takes three 
 const STALE_LIST: &str = "The todo list has not been touched for a while. Bring it up to date with update_todos where it \
                           does not tell any more what is done and what is under way. Do not mention this to the user.";
 
-/// Returns the reminder that this mode applies from now on.
+/// Returns the reminder that this mode is active from now on.
 fn text_of(mode: Mode) -> &'static str {
     match mode {
         Mode::Regular => {
@@ -41,7 +41,7 @@ fn text_of(mode: Mode) -> &'static str {
     }
 }
 
-/// Returns the reminders of mode and todo list due in the next call, in view of the `history`.
+/// Returns the reminders of the mode and the to-do list that are due in the next call after this `history`.
 pub fn due(mode: Mode, todos: &[Todo], history: &[HistoryMessage]) -> Vec<HistoryMessage> {
     let reminder = |mode: &Mode| HistoryMessage::reminder(text_of(*mode));
     let modes: Vec<_> = Mode::value_variants().iter().map(reminder).collect();
@@ -75,7 +75,7 @@ pub fn due(mode: Mode, todos: &[Todo], history: &[HistoryMessage]) -> Vec<Histor
     due
 }
 
-/// Creates a reminder that lists these files, processes or commands; `None` if there are none.
+/// Creates a reminder with `words` that lists these files, processes or commands; `None` if there are none.
 pub fn naming(words: &str, names: &[String]) -> Option<HistoryMessage> {
     let lines = names.iter().map(|name| one_line(name, LONGEST_PATH));
     let named = first_lines(lines, NAMED).join("\n- ");
@@ -94,7 +94,7 @@ mod tests {
         }
     }
 
-    /// A conversation whose due reminders are abbreviated to a few words each.
+    /// A conversation whose due reminders are shortened to a few words each.
     #[derive(Default)]
     struct Talk(Vec<HistoryMessage>);
 
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(talk.hears(Planning, &[]), ["Planning now"]);
         assert_eq!(talk.hears(AutoPilot, &open), ["Auto-Pilot now"]);
         assert_eq!(talk.hears(Regular, &open), ["Regular now"]);
-        // A shortened conversation has lost its reminders.
+        // A shortened conversation no longer has its reminders.
         talk.0.clear();
         assert_eq!(talk.hears(AutoPilot, &open), ["Auto-Pilot now"]);
     }

@@ -1,4 +1,4 @@
-//! Work on a single request: a run, and the parts that make up this agent.
+//! Work on a single request: a run, with the parts that make up this agent.
 
 use std::path::PathBuf;
 
@@ -40,7 +40,7 @@ const NAME: &str = "chat";
 /// Number of consecutive tool failures that ends a request.
 const TOOL_TRIES: u32 = 25;
 
-/// Asks the user, and saves a permanent choice.
+/// Asks the user for permission, and saves a permanent choice.
 ///
 /// # Errors
 /// Fails if the user leaves, or their trust cannot be saved.
@@ -65,7 +65,7 @@ pub fn ask(
     Ok(verdict.answer)
 }
 
-/// Works on a request in a run of its own.
+/// Works on a request in a separate run.
 ///
 /// # Errors
 /// Fails if the request fails.
@@ -106,8 +106,8 @@ pub fn work(
     })
 }
 
-/// Returns `true` if a request and its replies must leave the conversation: what the vendor refuses or rejects now, it
-/// would refuse or reject again with the next request.
+/// Returns `true` if a request and its replies must be removed from the conversation: the vendor would refuse or reject
+/// them again with the next request.
 fn is_taken_out(error: &AgentError, since: &[HistoryMessage]) -> bool {
     let is_unanswered = !since.iter().any(|message| message.role == Role::Assistant);
     match error {
@@ -120,7 +120,7 @@ fn is_taken_out(error: &AgentError, since: &[HistoryMessage]) -> bool {
     }
 }
 
-/// Returns the commands in these messages that the agent has run without failure.
+/// Returns the commands in these messages that the agent has run successfully.
 fn commands(history: &[HistoryMessage]) -> Vec<String> {
     let results = history.iter().filter(|message| !message.is_failed);
     let done: Vec<&String> = results.filter_map(|it| it.call.as_ref()).collect();
@@ -130,8 +130,8 @@ fn commands(history: &[HistoryMessage]) -> Vec<String> {
     commands.map(str::to_owned).collect()
 }
 
-/// Works in a run, which fails as not permitted if calls were refused because no user was present. Its spending is
-/// added to the account's.
+/// Does `work` in a run. The run fails as not permitted if calls were refused because no user was present. Its spending
+/// is added to that of the account.
 fn in_run(
     place: &ChatPlace<'_>,
     setup: AgentSetup<'_>,
@@ -182,7 +182,7 @@ fn with_agent<T>(
 ) -> Result<T, AgentError> {
     let output_files = || run.command_output();
     let todos = |list: Vec<Todo>| place.update_todos(list);
-    // Text in a file must not pass for a reminder of the program.
+    // Text in a file must not be mistaken for a reminder from the program.
     let censor = |text: &str| without_reminders(&censored(place, text));
     let env = Env {
         censor: Some(&censor),
@@ -191,7 +191,7 @@ fn with_agent<T>(
     let permitted = place.permitted(is_headless);
     let permissions = place.base.closed_to(place.context, &permitted);
     let memory = memory(place, &place.meter);
-    // A helper has a conversation of its own.
+    // A helper has a separate conversation.
     let helper_meter = Meter::default();
     let helper_memory = self::memory(place, &helper_meter);
     let helper = Agent {
@@ -200,7 +200,7 @@ fn with_agent<T>(
             instructions: instructions(place.context, is_headless),
             context: place.briefing.borrow_mut().prompt().into_iter().collect(),
             tools: tools(place, run, &output_files, &todos, None).toolbox(),
-            // All tools are described in Planning as well.
+            // All tools are described in Planning mode, too.
             tool_choice: match place.mode.get() {
                 Mode::Planning => ToolChoice::None,
                 Mode::Regular | Mode::AutoPilot => ToolChoice::Auto,
@@ -237,8 +237,8 @@ fn with_agent<T>(
     work(&agent)
 }
 
-/// Lets the agent do something besides the user's requests, with the read-only tools; if `keeps`, the changed
-/// conversation is saved in the session.
+/// Has the agent do something besides the user's requests, with read-only tools. If `keeps`, the changed conversation
+/// is saved in the session.
 ///
 /// # Errors
 /// Fails if the work fails.
@@ -254,7 +254,7 @@ pub fn aside(
         with_agent(place, run, false, |agent| {
             let output_files = || run.command_output();
             let meter = Meter::default();
-            // Asks nothing, but still refuses what the user never allows.
+            // Never asks, but refuses what the user has forbidden.
             let mode = SharedMode::new(Mode::AutoPilot);
             let permissions = ChatPermissions {
                 mode: &mode,
@@ -280,7 +280,7 @@ pub fn aside(
     })
 }
 
-/// Runs `work` as a run of its own, without calling a model.
+/// Does `work` in a separate run, without calling a model.
 ///
 /// # Errors
 /// Fails if the work fails.
@@ -302,7 +302,7 @@ fn memory<'m>(place: &ChatPlace<'_>, meter: &'m Meter) -> Truncate<'m> {
     }
 }
 
-/// Returns the agent's system prompt as it is sent.
+/// Returns the agent's system prompt as sent.
 pub fn system(agent: &Agent<'_>) -> Vec<String> {
     let brief = (agent.brief)();
     [vec![brief.instructions], brief.context].concat()
@@ -339,7 +339,7 @@ fn instructions(context: &Context<'_>, is_headless: bool) -> String {
 fn reminders(place: &ChatPlace<'_>) -> Vec<HistoryMessage> {
     let session = place.base.stored.session.borrow();
     let sent = session.conversation.untruncated();
-    // A paused reply goes back with nothing after it.
+    // A paused reply must be the last message when it is sent back.
     if sent.last().is_some_and(|last| last.role == Role::Assistant) {
         return Vec::new();
     }
@@ -358,7 +358,7 @@ pub fn tokens_of(asked: &UserRequest) -> u64 {
     truncate::tokens_of(&alone.history)
 }
 
-/// Redacts keys in a text, and what looks like credentials, unless the user allows sending that.
+/// Redacts keys in a text, and likely credentials, unless the user allows sending those.
 pub fn censored(place: &ChatPlace<'_>, text: &str) -> String {
     let text = place.context.redactor.text(text);
     if place.choice.allow_secrets {

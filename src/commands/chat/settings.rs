@@ -19,7 +19,7 @@ pub const FILE: &str = "settings.json";
 /// Initial content of the file, equal to the defaults.
 pub const DEFAULTS: &str =
     "{\n  \"compactThreshold\": 80,\n  \"ui\": { \"mouse\": true, \"notify\": true }\n}\n";
-/// Effect of removing the file, for error messages.
+/// Consequence of removing the file, for error messages.
 const WITHOUT: &str = "the defaults count then";
 /// Allowed range of the compaction threshold, in per cent of a model's window.
 const THRESHOLDS: RangeInclusive<u8> = 60..=90;
@@ -41,7 +41,7 @@ pub struct ChatSettings {
 pub struct UiSettings {
     /// `true` if the screen handles the mouse; otherwise the terminal does.
     pub mouse: bool,
-    /// `true` to ring the bell and notify of questions while the terminal has lost the focus.
+    /// `true` to ring the bell and send a notification about a question while the terminal does not have the focus.
     pub notify: bool,
 }
 

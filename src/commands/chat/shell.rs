@@ -1,4 +1,4 @@
-//! Commands run for the user, by the agent's own tool and in the same sandbox, with their output shown to the model.
+//! Commands run for the user with the agent's own tool, in the same sandbox; the model sees their output.
 
 use std::path::PathBuf;
 
@@ -24,12 +24,12 @@ use crate::run::outcome::Failure;
 use crate::sys::excerpt::text::bounded;
 use crate::ui::input::User;
 
-/// Runs a command that the user has typed after `!`; the model sees it with the next request.
+/// Runs a command that the user has typed after `!`; the model sees it and its output with the next request.
 ///
 /// # Errors
-/// Fails if it cannot be run.
+/// Fails if the command cannot be run.
 pub fn run_for_user(place: &ChatPlace<'_>, command: &str) -> Result<(), Failure> {
-    // The command runs as typed, but what looks like a credential in it is never shown or sent.
+    // The command runs as typed, but likely credentials in it are never shown or sent.
     let shown = &*censored(place, command);
     let about = format!("!{shown}");
     let (mut printed, mut rest) = (None, None);
@@ -61,10 +61,10 @@ pub fn run_for_user(place: &ChatPlace<'_>, command: &str) -> Result<(), Failure>
 
 /// Runs a shell command of a user-defined command, with the arguments in the variable `ARGUMENTS`, and returns its
 /// output or the reason for not running it. It needs the same permissions as the agent's commands; without a user, a
-/// command that has to be asked about is refused.
+/// command that would have to be asked about is refused.
 ///
 /// # Errors
-/// Fails if it cannot be run, or no user is present to allow it.
+/// Fails if the command cannot be run, or no user is present to allow it.
 pub fn output_of(
     place: &ChatPlace<'_>,
     user: Option<&User>,
@@ -109,7 +109,7 @@ pub fn output_of(
     if decided != Answer::Yes || matches!(decided_now, Permission::Refused(_)) {
         return Ok(Err(format!("`{command}` was not allowed")));
     }
-    // Quoting fails only for text that contains a NUL.
+    // Quoting fails only if the text contains a NUL.
     let Ok(quoted) = shlex::try_quote(arguments) else {
         return Ok(Err("its arguments have a NUL character in them".to_owned()));
     };
@@ -117,7 +117,7 @@ pub fn output_of(
     let mut printed = None;
     let outcome = by_itself(place, &format!("!{command}"), |run, _| {
         let (text, output, _) = run_in(place, run, &with_arguments, command)?;
-        // A successful exit code is left out: the output speaks for itself.
+        // A successful exit code is left out of the output.
         let is_done = output.command == CommandEnd::Exited(0);
         printed = output.printed.filter(|_| is_done);
         Ok(text)
@@ -126,8 +126,8 @@ pub fn output_of(
     Ok(Ok(printed.unwrap_or(outcome.summary).trim_end().to_owned()))
 }
 
-/// Runs a command in this run and returns the text for the model, the output, and the file that has all of it; `shown` is
-/// the text of the command as users see it.
+/// Runs a command in this run. Returns the text for the model, the output, and the file with the complete output.
+/// `shown` is the command as shown to the user.
 fn run_in(
     place: &ChatPlace<'_>,
     run: &AgentRun<'_>,

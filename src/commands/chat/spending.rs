@@ -1,7 +1,7 @@
 //! Spending of the terminal agent's accounts: the totals are in `spent.json` in the agent's home.
 //!
 //! Reads and writes that file, which is private to its user and identifies accounts without containing their keys.
-//! Guarantees that runs which end at the same instant are all counted.
+//! Guarantees that runs which end at the same time are all counted.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,7 +21,7 @@ use crate::sys::home_file::{self, HomeFileProblem};
 pub const FILE: &str = "spent.json";
 /// Lock held while the file is written.
 const LOCK: &str = "spent.lock";
-/// Effect of removing the file, for error messages.
+/// Consequence of removing the file, for error messages.
 const WITHOUT: &str = "they begin at nothing then";
 
 /// The totals of all accounts.
@@ -66,7 +66,7 @@ fn by(home: &Path, account: &str) -> Result<Spent, HomeFileProblem> {
     Ok(sums.accounts.get(account).copied().unwrap_or_default())
 }
 
-/// Adds to the spending of the account with this identity. An invalid file is left as it is.
+/// Adds to the spending of the account with this identity. Fails without changes if the file is invalid.
 fn add(home: &Path, account: &str, spent: Spent) -> Result<(), Box<dyn std::error::Error>> {
     let lock = FileLock::wait(&home.join(LOCK))?;
     let mut sums = load(home)?;

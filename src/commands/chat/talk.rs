@@ -1,5 +1,4 @@
-//! The conversation with the user, at the screen or by lines: requests, slash commands and shell commands, one after
-//! another.
+//! The conversation with the user, at the screen or by lines: requests, slash commands and shell commands, in sequence.
 //!
 //! Failures are shown and do not end the conversation.
 
@@ -50,15 +49,15 @@ const NO_CLIPBOARD: &str = "`/copy` needs the full screen: `chat` without `--pla
 struct Chat<'t, 'c> {
     place: &'t mut ChatPlace<'c>,
     user: &'t User,
-    /// The screen; `None` if the user talks by lines.
+    /// The screen; `None` in line mode.
     screen: Option<&'t Screen>,
     /// The outcome so far; [`TalkEnd::Left`] unless something else was decided.
     end: TalkEnd,
-    /// The last request, if there was no key for it.
+    /// The last request, if no key was available for it.
     without_key: Option<Submission>,
 }
 
-/// Talks until the user leaves, or everything has to be set up again.
+/// Talks until the user leaves, or everything must be set up again.
 ///
 /// # Errors
 /// Fails if a signal ends the program.
@@ -108,7 +107,7 @@ impl Talker for Chat<'_, '_> {
         Standing {
             session: Some(self.place.id()),
             tokens: Some(self.place.base.stored.session.borrow().file.total_tokens),
-            // Calls made besides the conversation do not count towards its size.
+            // Calls made outside the conversation do not count towards its size.
             used: Some(self.place.used()),
             mode: Some(self.place.mode.get()),
             ..Standing::of(&self.place.base.models.first.spec, self.place.window())
@@ -135,7 +134,7 @@ impl Talker for Chat<'_, '_> {
             request::censored(self.place, text)
         };
         if line.text.starts_with('/') {
-            // The command files may have changed since.
+            // The command files may have changed.
             self.place.reload_commands();
         }
         Ok(Some(line))
@@ -294,7 +293,7 @@ impl Chat<'_, '_> {
         {
             self.place.context.warn(problem.to_string());
         }
-        // Changes that a command has made to the permissions take effect only after the user has seen them.
+        // The user must see a command's changes to the permissions before they take effect.
         let looked = proposals::look_at_permissions(self.place, self.user);
         let outcome = done?;
         talk.context.reporter.event(&Event::Finished {
@@ -308,7 +307,7 @@ impl Chat<'_, '_> {
         }
     }
 
-    /// Asks how to carry out a plan that ends in a checklist. Returns the request to do so, if any.
+    /// Asks how to carry out a plan that ends in a checklist. Returns the request to do so, if the user wants it.
     fn plan_to_carry_out(&mut self, outcome: &Outcome) -> Result<Option<UserRequest>, Failure> {
         if self.place.mode.get() != Mode::Planning {
             return Ok(None);
@@ -350,8 +349,8 @@ impl Chat<'_, '_> {
         })
     }
 
-    /// Ends the conversation to set everything up again, which also ends background processes. The returned message
-    /// and a reminder to the model name these processes.
+    /// Ends the conversation, so that everything is set up again; this also ends background processes. The returned
+    /// message and a reminder to the model name these processes.
     fn reopen(&mut self, message: SignIn) -> String {
         let text = message.markdown();
         if let Some(request) = self.without_key.take_if(|_| message.account.is_some()) {
@@ -432,7 +431,7 @@ impl Chat<'_, '_> {
         self.offer(talk, AGENTS_FILE, &proposed)
     }
 
-    /// Offers a file that the agent has written. Returns a message about the outcome.
+    /// Offers to write a file proposed by the agent. Returns a message about the outcome.
     fn offer(&self, talk: &mut Talk<'_>, path: &str, content: &str) -> Result<String, Failure> {
         let text = proposals::offer(self.place, self.user, path, content)?;
         talk.take_up(self);
@@ -454,7 +453,7 @@ impl Chat<'_, '_> {
         Ok(text)
     }
 
-    /// Makes the request of a user-defined command, if it can be made. Returns whether it was.
+    /// Expands a user-defined command and works on the resulting request. Returns `false` if the command cannot be run.
     fn carry_out(
         &mut self,
         talk: &mut Talk<'_>,
@@ -471,7 +470,7 @@ impl Chat<'_, '_> {
         }
     }
 
-    /// Sends this to the screen, if there is one.
+    /// Sends a message to the screen, if there is one.
     fn post(&self, message: ToScreen) {
         if let Some(screen) = self.screen {
             screen.post(message);
@@ -490,7 +489,7 @@ impl Chat<'_, '_> {
     }
 }
 
-/// Shows a resumed conversation: all of it on the screen, only its end by lines.
+/// Shows a resumed conversation: all of it on the screen, only its end in line mode.
 pub fn show_conversation(place: &ChatPlace<'_>, screen: Option<&Screen>) {
     if let Some(screen) = screen {
         screen.post(ToScreen::Transcript(place.transcript()));

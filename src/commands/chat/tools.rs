@@ -1,4 +1,4 @@
-//! The terminal agent's tools: the engine's tools, described in the profile's own words.
+//! The terminal agent's tools: the engine's tools, with this profile's descriptions.
 
 use super::outgoing::check_marks;
 use crate::agent::tool::{Effect, Parameter, ToolSpec, Toolbox};
@@ -96,9 +96,9 @@ pub struct ChatTools<'p, 'a> {
     pub access: FileAccess<'p>,
     /// Runs commands.
     pub command: RunCommand<'p, 'a>,
-    /// Stores the todo list and shows it.
+    /// Stores and shows the to-do list.
     pub todos: &'p dyn Fn(Vec<Todo>),
-    /// Runs a helper; `None` if there are no helpers, as for a helper itself.
+    /// Runs a helper; `None` if there are no helpers, as is the case for a helper itself.
     pub spawn: Option<&'p Work<'p>>,
 }
 

@@ -1,7 +1,7 @@
 //! The files of projects that the user trusts: `trusted.json` in the agent's home.
 //!
-//! Accesses only that file. A project's file is trusted as long as its content has the recorded digest. Until then
-//! nothing that it allows takes effect, so a clone cannot bring along permissions.
+//! Accesses only that file. A project's file is trusted as long as its content has the recorded digest. Until then,
+//! nothing that it allows takes effect, so a cloned repository cannot grant itself permissions.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::sys::sha256;
 
 /// The file, in the agent's home.
 pub const FILE: &str = "trusted.json";
-/// Effect of removing the file, for error messages.
+/// Consequence of removing the file, for error messages.
 const WITHOUT: &str = "no project's files are trusted then";
 
 /// The digests of a project's files, `sha256:` and hexadecimal digits, by path relative to its root.
@@ -70,7 +70,7 @@ impl TrustedFiles {
     /// Records that the user trusts these files, given by path and content.
     ///
     /// # Errors
-    /// Fails if that cannot be saved; the files are then not trusted.
+    /// Fails if the trust cannot be saved; the files are then not trusted.
     pub fn add<'f>(
         &mut self,
         files: impl IntoIterator<Item = (&'f str, &'f [u8])>,

@@ -1,7 +1,7 @@
 //! The user's trust in a project's own files.
 //!
-//! Reads the project's permissions and commands, and saves what the user has agreed to. Guarantees that none of them
-//! take effect before the user has seen what they would allow.
+//! Reads the project's permissions and commands, and saves the user's decision. Guarantees that no such file takes
+//! effect before the user has seen what it would allow.
 
 use super::commands::{self, CommandFile};
 use super::login::home;
@@ -21,8 +21,8 @@ use crate::ui::input::{self, InputError, LineReader as _, Lines, Typed, User};
 /// The question to the user.
 const QUESTION: &str = "Trust this folder?";
 
-/// Asks the user whether the project's own files may take effect; a no applies until the program ends. A program that
-/// talks is only warned: it cannot know whether it will be asked.
+/// Asks the user whether the project's own files may take effect; a refusal applies until the program ends. If the user
+/// is another program, only warns: that program cannot know whether it will be asked.
 ///
 /// # Errors
 /// Fails if the answer cannot be saved, or the user leaves.
@@ -58,10 +58,11 @@ pub fn ask_before(place: &ChatPlace<'_>, user: &User, choice: &Choice) -> Result
     ask(place, user, &untrusted)
 }
 
-/// Trusts the project's command of this name if it has the content that the program has just shown and written.
+/// Trusts the project's command of this name if it has the content that the program has just shown to the user and
+/// written.
 ///
 /// # Errors
-/// Fails if that cannot be saved.
+/// Fails if the trust cannot be saved.
 pub fn trust_written(place: &ChatPlace<'_>, name: &str, content: &str) -> Result<(), Error> {
     let is_it = |command: &&CommandFile| {
         let source = command.source();
@@ -93,11 +94,11 @@ fn ask(place: &ChatPlace<'_>, user: &User, untrusted: &Untrusted) -> Result<(), 
     Ok(())
 }
 
-/// Shows what the project's files would allow, and trusts them if the user agrees, either in advance or with a `y` on
-/// standard input.
+/// Shows what the project's files would allow, and trusts them if the user agrees, either in advance (`is_given`) or
+/// with a `y` on standard input.
 ///
 /// # Errors
-/// Fails if they cannot be read, or trust cannot be saved.
+/// Fails if the files cannot be read, or trust cannot be saved.
 pub fn trust(context: &Context<'_>, is_given: bool) -> Result<Outcome, Failure> {
     let root = context.project.root();
     let home = home(context)?;

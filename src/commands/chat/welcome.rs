@@ -1,4 +1,4 @@
-//! The first message: where the agent works, what is missing, and the first keys.
+//! The first message: where the agent works, what is missing, and the most important keys.
 //!
 //! Reads `.git/HEAD` for the name of the branch.
 
@@ -8,7 +8,7 @@ use super::place::ChatPlace;
 use crate::agent::tools::place::quoted;
 use crate::sys::files::{self, Links};
 
-/// The maximum number of bytes read of `.git/HEAD`.
+/// Maximum number of bytes read from `.git/HEAD`.
 const HEAD: u64 = 256;
 /// The message if no key is set.
 const NO_KEY: &str =
@@ -18,7 +18,7 @@ const KEYS: &str = "Enter sends, Shift+Tab switches modes, `/help` lists keys an
 /// The hints for line mode.
 const BY_LINES: &str = "`/mode` switches modes, `/help` lists commands";
 
-/// Returns the message, with Markdown emphasis on the screen only.
+/// Returns the message, with Markdown emphasis only on the screen.
 pub fn welcome(place: &ChatPlace<'_>, is_screen: bool) -> String {
     let directory = place.context.project.directory();
     let branch = branch(directory).map(|name| format!(" on branch {}", quoted(&name)));
@@ -39,7 +39,7 @@ pub fn welcome(place: &ChatPlace<'_>, is_screen: bool) -> String {
     lines.into_iter().flatten().collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the branch that is checked out; `None` outside of a repository, or if `HEAD` is detached.
+/// Returns the checked-out branch; `None` outside a repository, or if `HEAD` is detached.
 fn branch(directory: &Path) -> Option<String> {
     let mut heads = directory.ancestors().map(|above| above.join(".git/HEAD"));
     let path = heads.find(|head| head.is_file())?;

@@ -1,5 +1,5 @@
 //! Tests that command files are found, read and expanded as documented, and that arguments stay plain text. Each test
-//! has folders of its own.
+//! uses separate folders.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -18,7 +18,7 @@ fn command(template: &str) -> CommandFile {
         .0
 }
 
-/// The pieces of an expanded template: `(path)` for a file, `{command|arguments}` for a command.
+/// Formats the pieces of an expanded template: `(path)` for a file, `{command|arguments}` for a command.
 fn expanded(template: &str, arguments: &str) -> String {
     let pieces = command(template).expand(arguments).into_iter();
     let texts = pieces.map(|piece| match piece {
@@ -183,7 +183,7 @@ fn commands_are_the_projects_and_the_users_and_what_is_broken_is_a_warning() {
     assert!(warnings[4].ends_with("it is a link that leads out of the project"));
     let nothing = load(&base.join("nowhere"), &base.join("none"));
     assert_eq!(nothing, (Vec::new(), Vec::new()));
-    // A folder that is such a link is not read either.
+    // A linked folder that leads out of the project is not read either.
     let linked = base.join("linked");
     fs::create_dir(&linked).unwrap();
     symlink(root.join(".agent"), linked.join(".agent")).unwrap();

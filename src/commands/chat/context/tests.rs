@@ -1,4 +1,4 @@
-//! Tests that instruction files are sent in order, once, and again when they change. Each test has folders of its own.
+//! Tests that instruction files are sent in order, once, and again when they change. Each test uses separate folders.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,4 +1,4 @@
-//! Tests of the stored accounts and the messages on signing in and out.
+//! Tests of the stored accounts and of the messages about signing in and out.
 
 use super::*;
 use crate::run::accounts::USUAL;
@@ -14,7 +14,7 @@ fn set() -> Environment {
     Environment::of(&[("ANTHROPIC_API_KEY", "sk-set")])
 }
 
-/// The accounts in this home, the active one first.
+/// Returns the names of the accounts in this home, the active one first.
 fn names(home: &Path) -> Vec<String> {
     let accounts = Accounts::load(home).unwrap();
     let active = accounts.active().map(|account| account.name.clone());

@@ -32,13 +32,13 @@ pub const FILE: &str = crate::project::home::PERMISSIONS;
 pub const REFUSED: &str = ".agent/permissions.json.refused";
 /// Maximum size of the file, in bytes.
 const LARGEST: u64 = 2 * MIB;
-/// Effect of removing the file, for error messages.
+/// Consequence of removing the file, for error messages.
 const WITHOUT: &str = "then the defaults hold";
 
 /// Errors from reading and saving permissions.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum PermissionsProblem {
-    /// The file or its directory is a link or something else.
+    /// The file or its directory is a link, or not of the expected type.
     #[error("`{}` is a link, or not a {wanted}", path.display())]
     #[diagnostic(code("/settings"), help("replace `{}` with a {wanted}, or remove it", path.display()))]
     NoFile {
@@ -77,19 +77,19 @@ pub struct PermissionFile {
     holding: PermissionForm,
     /// The project's files that the user trusts.
     trusted: TrustedFiles,
-    /// `true` if the whole file is in effect: it does not exist, or the user trusts its content.
+    /// `true` if the whole file is in effect, because it does not exist or the user trusts its content.
     is_trusted: bool,
     /// `true` once the user has declined to trust the file.
     pub is_declined: bool,
 }
 
-/// Unified diff of a change on disk, empty if the file cannot be read; and the permissions that take effect if the user
-/// agrees, or an error if the file cannot be used.
+/// A change on disk: its unified diff, empty if the file cannot be read, and the permissions that take effect if the
+/// user agrees, or an error if the file cannot be used.
 pub type ChangedOnDisk = (String, Result<PermissionFile, PermissionsProblem>);
 
 impl PermissionFile {
-    /// Loads the permissions of the project at `root`: those of the file, without what it allows if it is not trusted,
-    /// or the defaults if it does not exist.
+    /// Loads the permissions of the project at `root`: those in the file, or the defaults if it does not exist. An
+    /// untrusted file grants no permissions beyond the defaults.
     ///
     /// # Errors
     /// Fails if the file exists but cannot be used.
@@ -132,8 +132,9 @@ impl PermissionFile {
         self.holding.action(tool)
     }
 
-    /// Returns the action for a command run by this tool: the longest rule that covers it applies to each of its
-    /// programs, or else the tool's own entry. No rule can allow what is always asked about.
+    /// Returns the action for a command run by this tool. To each of the command's programs, the longest rule that
+    /// covers it applies, or else the tool's own entry; the most restrictive result counts. No rule can allow what is
+    /// always asked about.
     pub fn action_on(&self, tool: &str, command: &JudgedCommand) -> PermissionAction {
         let of_tool = self.action(tool);
         let rule = |program| self.rule(program).unwrap_or(of_tool);
@@ -144,7 +145,7 @@ impl PermissionFile {
         }
     }
 
-    /// Returns the action of the longest rule that covers a program; of equally long ones, the most restrictive.
+    /// Returns the action of the longest rule that covers a program; the most restrictive one of rules of equal length.
     pub fn rule(&self, program: &JudgedProgram) -> Option<PermissionAction> {
         let rules = self.holding.commands.iter();
         let found = rules.filter_map(|rule| Some((program.covered_by(&rule.prefix)?, rule.action)));
@@ -190,7 +191,7 @@ impl PermissionFile {
         }
     }
 
-    /// Returns `true` if a command would run without asking, provided that it starts no new script.
+    /// Returns `true` if a command would run without asking, assuming that it runs no script new to the project.
     pub fn allows_command(&self, command: &str) -> bool {
         let judged = judge(command, &|_| ScriptState::Tracked);
         self.action_on("execute_command", &judged) == PermissionAction::Always
@@ -205,7 +206,7 @@ impl PermissionFile {
     /// Records that the user trusts the file and these command files.
     ///
     /// # Errors
-    /// Fails if that cannot be saved; the files are then not trusted.
+    /// Fails if the trust cannot be saved; the files are then not trusted.
     pub fn trust(&mut self, commands: &[CommandFile]) -> Result<(), HomeFileProblem> {
         let commands = commands.iter().filter_map(CommandFile::source);
         let own = self.known.iter().map(|content| (FILE, &**content));
@@ -246,7 +247,7 @@ impl PermissionFile {
         }
         self.form.set(choice);
         self.form.timestamp = Some(now.to_utc().to_rfc3339_opts(SecondsFormat::Millis, true));
-        // Serialization cannot fail, as all keys are strings.
+        // Serialization cannot fail, since all keys are strings.
         let json = serde_json::to_string_pretty(&self.form).unwrap_or_default();
         let content = format!("{json}\n").into_bytes();
         self.write(&content)?;
@@ -272,10 +273,10 @@ impl PermissionFile {
     }
 
     /// Restores the file after the user has rejected a change. The rejected content may be the user's own work, so it
-    /// is moved to [`REFUSED`], replacing what was there.
+    /// is moved to [`REFUSED`], replacing an earlier file there.
     ///
     /// # Errors
-    /// Fails if it cannot be written.
+    /// Fails if the file cannot be moved or written.
     pub fn put_back(&self) -> Result<(), PermissionsProblem> {
         check_directory(&self.root)?;
         let moved = fs::rename(self.path(), self.root.join(REFUSED)).if_there();
@@ -314,7 +315,7 @@ fn read(root: &Path) -> Result<Option<Vec<u8>>, PermissionsProblem> {
     }
 }
 
-/// Checks that the directory is a real one or missing: a link might lead to another project's permissions.
+/// Checks that the directory is missing or not a link, which could lead to another project's permissions.
 fn check_directory(root: &Path) -> Result<(), PermissionsProblem> {
     let path = root.join(AGENT_FOLDER);
     match path.symlink_metadata() {

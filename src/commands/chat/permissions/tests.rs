@@ -1,4 +1,4 @@
-//! Tests of the decision on a call in each mode, by permissions and by its effect.
+//! Tests of the decision on a call in each mode, from permissions and the call's effect.
 
 use super::*;
 use crate::agent::tool::{Arguments, Parameter, ToolSpec};
@@ -42,7 +42,7 @@ fn world(root: &Path) -> (RefCell<PermissionFile>, RefCell<Briefing>) {
     )
 }
 
-/// Formats the decision on a call: the answer to `asks` can be permanent, that to `asks once` cannot.
+/// Formats the decision on a call: the answer to `asks` can be made permanent, the answer to `asks once` cannot.
 fn decided(permissions: &ChatPermissions<'_>, call: &ToolCall) -> String {
     match permissions.decide(call) {
         Permission::Allowed => "allowed".to_owned(),
@@ -180,7 +180,7 @@ fn a_question_says_what_and_why() {
         panic!();
     };
     assert_eq!(question.subject, long);
-    // The cause is found even if the command cannot be followed as a whole.
+    // The cause is found even if the command cannot be analysed as a whole.
     for (command, cause) in [
         ("make", &[][..]),
         ("ls; rm -rf a && ls", &["rm -rf a"]),
@@ -294,7 +294,7 @@ fn permanent_yes_to_a_command_covers_its_programs_not_the_tool() {
         ("ls; cargo test", None),
         ("cargo build", Some(&["cargo build"][..])),
         ("cargo build && cargo test", Some(&["cargo build"])),
-        // These have programs that no rule can allow.
+        // These contain programs that no rule can allow.
         ("cargo test > x", Some(&[])),
         ("cargo test; rm x", Some(&["rm x"])),
     ] {

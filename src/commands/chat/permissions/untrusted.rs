@@ -15,7 +15,7 @@ pub struct Untrusted {
 }
 
 impl Untrusted {
-    /// Finds the entries that would take effect if the file were trusted.
+    /// Finds the permissions that would take effect if the files were trusted.
     pub fn find(permissions: &PermissionFile, commands: &[CommandFile]) -> Self {
         let mut found = Self::default();
         let withheld = permissions.withheld();

@@ -1,4 +1,4 @@
-//! Tests that every tool works under the profile's names, and that errors name the field.
+//! Tests that every tool works under this profile's names, and that errors name the field.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -48,7 +48,7 @@ impl World {
         self.done.borrow_mut().push(text);
     }
 
-    /// Calls `work` with the tools. They cannot start commands, as no program supervises them.
+    /// Calls `work` with the tools. They cannot start commands, since no program supervises them.
     fn with_tools<R>(&self, work: impl FnOnce(ChatTools<'_, '_>) -> R) -> R {
         let clock = SystemClock::start();
         let interrupt = Interrupt::never().unwrap();

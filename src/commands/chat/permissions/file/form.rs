@@ -10,10 +10,10 @@ use crate::commands::chat::tools;
 use crate::sys::home_file::first_version;
 use crate::sys::text::one_line;
 
-/// Length to which unknown names are cut, in characters.
+/// Maximum length of unknown names in errors, in characters.
 const LONGEST_NAME: usize = 64;
 
-/// The permissions in effect without a file.
+/// Permissions in effect if the file does not exist.
 const DEFAULTS: [(&str, PermissionAction); 5] = [
     ("read_file", PermissionAction::Always),
     ("list_files", PermissionAction::Always),
@@ -31,20 +31,20 @@ pub enum Choice {
     Commands(Vec<String>),
 }
 
-/// Action for a call; the greater, the more restrictive.
+/// The action for a call, from least to most restrictive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PermissionAction {
-    /// Allows it, unless such calls are always asked about.
+    /// Allows the call, unless such calls are always asked about.
     Always,
     /// Asks the user each time.
     Ask,
-    /// Refuses it.
+    /// Refuses the call.
     Never,
 }
 
 impl PermissionAction {
-    /// Returns its name in the file.
+    /// Returns the action's name in the file.
     pub fn name(self) -> &'static str {
         match self {
             Self::Always => "always",
@@ -54,7 +54,7 @@ impl PermissionAction {
     }
 }
 
-/// The entry of a tool.
+/// The entry for a tool.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct ToolRule {
     #[serde(deserialize_with = "known_tool")]
@@ -75,7 +75,7 @@ impl ToolRule {
         }
     }
 
-    /// Returns `true` if it allows more than the defaults.
+    /// Returns `true` if the rule allows more than the defaults.
     fn allows_more(&self) -> bool {
         let tool = &*self.tool;
         let is_default = DEFAULTS.contains(&(tool, self.action));
@@ -131,7 +131,7 @@ impl Default for PermissionForm {
 }
 
 impl PermissionForm {
-    /// Returns the part in effect: all of it if the file is trusted, otherwise only what allows no more than the
+    /// Returns the part in effect: everything if the file is trusted, otherwise only what allows no more than the
     /// defaults.
     pub fn holding(&self, is_trusted: bool) -> Self {
         let mut holding = self.clone();
@@ -160,7 +160,7 @@ impl PermissionForm {
         named.chain(described).collect()
     }
 
-    /// Returns the action for a tool's calls. A tool that is not listed is asked about; if it has several entries, the
+    /// Returns the action for a tool's calls. A tool without an entry is asked about; if it has several entries, the
     /// most restrictive one applies.
     pub fn action(&self, tool: &str) -> PermissionAction {
         let entries = self.permissions.iter().filter(|rule| rule.tool == tool);
@@ -204,7 +204,7 @@ pub(crate) fn rule_words(prefix: &str) -> String {
     }
 }
 
-/// Reads the name of a tool. Unknown names are rejected, as a misspelt one would forbid nothing.
+/// Deserializes the name of a tool. Unknown names are rejected, since a misspelt one would forbid nothing.
 fn known_tool<'de, D: Deserializer<'de>>(input: D) -> Result<String, D::Error> {
     let name = String::deserialize(input)?;
     if tools::named(&name).is_some() {

@@ -1,4 +1,4 @@
-//! Tests of reading, checking and saving the file.
+//! Tests of reading, checking and saving `permissions.json`.
 
 use crate::sys::error::Problem as _;
 use std::os::unix::fs::symlink;
@@ -104,7 +104,7 @@ fn without_a_file_the_defaults_hold_and_are_saved_with_the_first_choice() {
     let again = load(dir.path()).unwrap();
     assert_eq!(again.action("edit_file"), Always);
     assert_eq!(again.action("search_project"), Never);
-    // The order is that of the file.
+    // The entries keep their order in the file.
     let last = again.markdown().lines().nth(7).map(str::to_owned);
     assert_eq!(last.as_deref(), Some("| search_project | never |"));
 }
@@ -312,7 +312,7 @@ fn a_change_on_the_disk_counts_only_once_the_user_has_agreed() {
         fs::create_dir_all(dir.path().join(AGENT_FOLDER)).unwrap();
         put(&dir, free);
         assert_eq!(file.action("execute_command"), Ask);
-        // A choice does not overwrite it.
+        // A choice does not overwrite the changed file.
         let error = file.remember(&tool("edit_file", Never), now()).unwrap_err();
         assert!(matches!(error, PermissionsProblem::Changed(_)), "{error}");
         assert_eq!(
@@ -337,7 +337,7 @@ fn a_change_on_the_disk_counts_only_once_the_user_has_agreed() {
         assert!(file.changed_on_disk().is_none());
         file.remember(&tool("edit_file", Never), now()).unwrap();
         assert!(file.changed_on_disk().is_none());
-        // Removing the file is a change, too.
+        // Removing the file is also a change.
         fs::remove_file(dir.path().join(FILE)).unwrap();
         assert!(
             file.changed_on_disk()
@@ -389,13 +389,13 @@ fn untrusted_project_file_can_only_restrict() {
         "commands that begin with `cargo test`",
     ];
     assert_eq!(file.withheld(), withheld);
-    // A choice before that takes effect, but is not written.
+    // A choice made before the file is trusted takes effect, but is not written.
     let choice = Choice::Commands(vec!["make".to_owned()]);
     assert!(file.needs_trust(&choice));
     file.remember(&choice, now()).unwrap();
     assert!(file.allows_command("make x") && !file.allows_command("cargo test"));
     assert_eq!(on_disk(&dir), brought);
-    // A choice that forbids is written, without making the file trusted.
+    // A prohibition is written, without making the file trusted.
     assert!(!file.needs_trust(&tool("edit_file", Never)));
     file.remember(&tool("edit_file", Never), now()).unwrap();
     assert!(on_disk(&dir).contains("edit_file") && !on_disk(&dir).contains("make"));
