@@ -105,12 +105,12 @@ pub struct ResultArgs {
 }
 
 impl FleetCommand {
-    /// Returns whether this is the report on a campaign.
+    /// Returns `true` for the report on a campaign.
     pub fn is_report(&self) -> bool {
         matches!(self, Self::Report { .. })
     }
 
-    /// The paths that the user gives relative to the current directory.
+    /// Returns the paths that the user gives relative to the current directory.
     pub fn paths(&mut self) -> Vec<&mut PathBuf> {
         match self {
             Self::Check { manifest } => vec![manifest],

@@ -1,7 +1,7 @@
-//! The check of a manifest: the readiness of its tasks, and their cost.
+//! The check of a manifest: the readiness and the cost of its tasks.
 //!
-//! Makes clones in a temporary directory and starts a dry run in each. Nothing is sent to a model, and no result is
-//! written.
+//! Creates clones in a temporary directory and starts a dry run in each. Sends nothing to a model, and writes no
+//! result.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -41,7 +41,7 @@ struct Cost {
 }
 
 impl Cost {
-    /// Returns the cost under a limit.
+    /// Returns the cost, capped by a limit.
     fn within(self, limit: Option<Usd>) -> Self {
         let lesser = |cost: Usd| limit.filter(|limit| *limit < cost).unwrap_or(cost);
         Self {
@@ -59,13 +59,13 @@ impl fmt::Display for Cost {
     }
 }
 
-/// A task that was checked.
+/// A checked task.
 #[derive(Serialize)]
 struct Checked<'t> {
     id: &'t str,
     #[serde(flatten)]
     cost: Cost,
-    /// The reason that it could not begin.
+    /// The reason why the task could not begin.
     problem: Option<String>,
 }
 
@@ -103,7 +103,7 @@ pub fn check(
                 };
                 dry_run(context, &repositories, (task, &query), (&origin, &clone))
             });
-            // The clone is in a temporary directory.
+            // The clone is in a temporary directory, so a failure to remove it does no harm.
             let _ = fs::remove_dir_all(&clone);
             checked.map_err(|error| error.to_string())
         });
@@ -120,7 +120,7 @@ pub fn check(
     }
     let count = rows.len();
     let problems = rows.iter().filter(|row| row.problem.is_some()).count();
-    // Unknown if the cost of any task is.
+    // The sum is unknown if the cost of any task is.
     let sum = Cost {
         likely: rows.iter().map(|row| row.cost.likely).sum(),
         most: rows.iter().map(|row| row.cost.most).sum(),
@@ -142,8 +142,8 @@ pub fn check(
     Ok(Outcome::shown(text, json).with_summary(summary))
 }
 
-/// Starts a dry run in a clone of the task. Agents have no dry run: their repositories are cloned, and their models are
-/// found, with keys and prices.
+/// Starts a dry run in a clone for the task. Agents have no dry run: for them, only makes the clone and finds the
+/// models, with keys and prices.
 fn dry_run(
     context: &Context<'_>,
     repositories: &Repositories,
@@ -187,7 +187,7 @@ fn dry_run(
     })
 }
 
-/// Finds the models of an agent's task as its start does, without checking which ones Ollama would have to pull.
+/// Finds the models of an agent's task as a run would, without checking which ones Ollama would have to pull.
 fn find_models(context: &Context<'_>, task: &Task) -> Result<(), Error> {
     let choice = &ModelChoice {
         max_cost: task.max_cost,

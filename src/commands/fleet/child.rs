@@ -1,7 +1,7 @@
-//! The process of a task's run: this program, in the task's clone.
+//! The process for a task's run: this program, in the task's clone.
 //!
-//! Writes the run's inputs, keys among them, into `agent-config` of the clone. Guarantees that a signal reaches the
-//! process once, and that its end is awaited.
+//! Writes the run's inputs, including keys, into `agent-config` of the clone. Guarantees that the process receives a
+//! signal once, and that its exit is awaited.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -27,7 +27,7 @@ use crate::sys::error::Error;
 use crate::sys::files::{self, Links, PathError, open_directory_in};
 use crate::sys::interrupt::Interrupt;
 
-/// The environment variable with a task's own key, and the vendor's variable that it replaces.
+/// The vendor's variable that receives a task's own key, and the key.
 type KeyVariable = (&'static str, String);
 
 /// A process of this program.
@@ -37,16 +37,16 @@ pub struct Child {
 }
 
 impl Child {
-    /// Creates a process with these words, which begin with the program's name.
+    /// Creates a process with these arguments, the first of which is the program's name.
     ///
     /// # Errors
-    /// Fails if the program's own file is not known.
+    /// Fails if the path of this program's executable is unknown.
     pub fn new(context: &Context<'_>, words: &[OsString]) -> Result<Self, Error> {
         let own = context.sandbox.program;
         let unknown = || io::Error::other("the program's own file is not known");
         let program = own.ok_or_else(|| PathError::of("start", PROGRAM)(unknown()))?;
         let mut command = Command::new(program);
-        // Only this process should send it signals.
+        // Only this process may send it signals.
         command.args(words.iter().skip(1)).process_group(0);
         command.stdin(Stdio::null());
         command.stdout(Stdio::null()).stderr(Stdio::null());
@@ -54,20 +54,20 @@ impl Child {
         Ok(Self { interrupt, command })
     }
 
-    /// Withholds the variables with the keys of these tasks from the process, and so from its builds.
+    /// Withholds the variables with the keys of these tasks from the process, and thus from its builds.
     pub fn without_keys(mut self, tasks: &[Task]) -> Self {
         let keys = tasks.iter().filter_map(|task| task.env_key.as_deref());
-        // A task without an `env_key` takes its key from one of the vendors' variables, which builds never get.
+        // A task without an `env_key` uses the key in one of the vendors' variables, which builds never see.
         for key in keys.filter(|key| !keys::key_variables().any(|vendors| vendors == *key)) {
             self.command.env_remove(key);
         }
         self
     }
 
-    /// Runs a task in its clone, with its query and key; its output is appended to files next to the clone.
+    /// Runs a task in its clone, with its query and key. Appends the output to files next to the clone.
     ///
     /// # Errors
-    /// Fails if it cannot be started, or a signal has arrived.
+    /// Fails if the process cannot be started, or a signal has arrived.
     pub fn run_task(
         mut self,
         context: &Context<'_>,
@@ -88,17 +88,16 @@ impl Child {
         let stderr = files::append(errors).map_err(PathError::of("write", errors))?;
         self.command.stdout(stdout).stderr(stderr);
         self.command.current_dir(clone);
-        // The folder of the task.
         self.command
             .envs(clone.parent().map(|folder| (TASK_FOLDER, folder)));
         self.wait()
     }
 
-    /// Runs the process, and returns its exit status. A signal is passed on to it; the status shows whether the signal
-    /// ended it.
+    /// Runs the process and returns its exit status. Forwards a signal to it; the status shows whether the signal ended
+    /// it.
     ///
     /// # Errors
-    /// Fails if it cannot be started.
+    /// Fails if the process cannot be started.
     pub fn wait(mut self) -> Result<ExitStatus, Error> {
         self.interrupt.check()?;
         let child = self.command.spawn();
@@ -106,14 +105,14 @@ impl Child {
         Ok(status.map_err(PathError::of("start", PROGRAM))?)
     }
 
-    /// Has the process print to a file.
+    /// Redirects the standard output of the process to a file.
     pub fn printing_to(mut self, file: File) -> Self {
         self.command.stdout(file);
         self
     }
 }
 
-/// Writes a run's inputs into the clone: its query, and the models and keys of the directory in which the fleet was
+/// Writes a run's inputs into the clone: its query, and the models and keys from the directory in which the fleet was
 /// started.
 ///
 /// # Errors
@@ -166,7 +165,7 @@ pub fn remove_keys(context: &Context<'_>, clone: &Path) {
     }
 }
 
-/// The model that a task asks first, if it is in the table.
+/// Returns the model that a task asks first, if it is in the table.
 fn spec<'c>(context: &'c Context<'_>, task: &Task) -> Option<&'c ModelSpec> {
     let table = context.models.as_ref().ok()?;
     match &task.model {
@@ -175,7 +174,7 @@ fn spec<'c>(context: &'c Context<'_>, task: &Task) -> Option<&'c ModelSpec> {
     }
 }
 
-/// Returns the variable for the task's own key, with the key; `None` if the task names none.
+/// Returns the variable for the task's own key, and the key; `None` if the task does not name one.
 ///
 /// # Errors
 /// Fails if the key or the model does not exist, or the model takes no key from a variable.

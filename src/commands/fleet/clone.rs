@@ -1,8 +1,8 @@
-//! Clones for tasks, and the results that a task leaves in its own.
+//! Clones for tasks, and the results that a task leaves in its clone.
 //!
-//! Runs git such that it starts nothing that a repository configures: a clone has its own configuration, without hooks
-//! and filters. For a repository on this machine, the clone shares its objects; from any other, a single commit is
-//! fetched. The user's own configuration, with their credentials, is read only for fetching.
+//! Runs git so that it starts nothing that a repository configures: a clone has its own configuration, without hooks
+//! and filters. A clone of a repository on this machine shares its objects; from any other repository, a single commit
+//! is fetched. The user's own configuration, with their credentials, is read only for fetching.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -23,32 +23,32 @@ use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
 use crate::sys::git::Git;
 use crate::sys::interrupt::Interrupt;
 
-/// File with the location of the objects that a repository shares.
+/// File with the location of the objects that a repository borrows.
 const ALTERNATES: &str = "objects/info/alternates";
-/// The names that git ignores in a clone, besides those that the repository ignores.
+/// Names that git ignores in a clone, in addition to those that the repository ignores.
 const IGNORED: &str = "/agent-config\n/logs\n";
-/// Attributes that hide nothing: no text is treated as binary.
+/// Attributes that treat no file as binary, so that diffs show every change.
 const SHOWN: &str = "* !diff\n";
-/// The arguments of git that commit a task's change.
+/// Arguments of git for committing a task's change.
 const IDENTITY: &str = "-c user.name=code-commit -c user.email=code-commit@localhost \
     -c core.logAllRefUpdates=false -c gc.auto=0 -c maintenance.auto=false commit --quiet --no-verify --no-gpg-sign --cleanup=verbatim -m";
 const DIFF: &str = "diff --cached --binary --full-index --no-ext-diff --no-textconv --no-renames";
-/// Creates a repository with a file for each branch, whatever later versions prefer.
+/// Arguments of git for creating a repository that stores refs as files, whatever the default of the installed version.
 const INIT: &str = "-c init.defaultRefFormat=files init --quiet --template=";
-/// Checks out files without keeping a log of refs, which is not needed.
+/// Arguments of git for checking out files without a reflog.
 const CHECKOUT: &str = "-c core.logAllRefUpdates=false reset --quiet --hard";
 const FETCH: &str =
     "fetch --quiet --no-tags --no-write-fetch-head --no-recurse-submodules --depth=1 --";
-/// Maximum size of a shallow repository's list of commits, in bytes.
+/// Maximum size of the list of commits in a shallow repository, in bytes.
 const LARGEST_LIST: u64 = 16 * MIB;
-/// Time limit of a command of git, in seconds.
+/// Time limit of a git command, in seconds.
 const LIMIT: u32 = 30 * 60;
 
 /// Access to the repositories of a manifest.
 pub struct Repositories {
     git: Git,
     interrupt: Interrupt,
-    /// The directory that paths are relative to.
+    /// The directory to which paths are relative.
     base: PathBuf,
 }
 
@@ -56,7 +56,7 @@ pub struct Repositories {
 pub struct Origin<'o> {
     /// The repository's path or URL.
     pub repository: &'o str,
-    /// The commit to begin at.
+    /// The commit at which the task begins.
     pub commit: &'o str,
     /// The branch to create at that commit.
     pub branch: &'o str,
@@ -117,10 +117,10 @@ impl Repositories {
         Ok(found.ok_or_else(|| fails(format!("it has no ref `{reference}`")))?)
     }
 
-    /// Makes a clone at `directory`.
+    /// Creates a clone at `directory`.
     ///
     /// # Errors
-    /// Fails if the clone cannot be made.
+    /// Fails if the clone cannot be created.
     pub fn clone(&self, origin: &Origin<'_>, directory: &Path) -> Result<(), Error> {
         let (repository, commit) = (origin.repository, origin.commit);
         let fails = fails(repository, "clone");
@@ -140,7 +140,7 @@ impl Repositories {
         build.map_or(Ok(()), |build| lay_build(directory, build))
     }
 
-    /// Makes an empty repository for a task.
+    /// Creates an empty repository for a task.
     fn init(&self, fails: Fails<'_>, origin: &Origin<'_>, directory: &Path) -> Result<(), Error> {
         fs::create_dir_all(directory).map_err(PathError::of("make", directory))?;
         let branch = format!("--initial-branch={}", origin.branch);
@@ -149,16 +149,16 @@ impl Repositories {
             init.push("--object-format=sha256");
         }
         self.git(fails, directory, &init)?;
-        // Files that the repository tracks are not ignored.
+        // Ignore rules do not apply to files that the repository tracks.
         let build = origin.build.map_or("", |_| "/build.sh\n");
         let exclude = directory.join(".git/info/exclude");
         write(&exclude, 0o666, format!("{IGNORED}{build}").as_bytes())
     }
 
-    /// Reverts all changes in a clone since its first commit, except to files that git ignores.
+    /// Reverts all changes in a clone since its first commit, except those to files that git ignores.
     ///
     /// # Errors
-    /// Fails if git fails, or may not be run in it.
+    /// Fails if git fails, or may not run in the clone.
     pub fn reset(&self, id: &str, clone: &Path, commit: &str) -> Result<(), Error> {
         let fails = check_safe(id, clone)?;
         self.git(&fails, clone, &["reset", "--quiet", "--hard", commit, "--"])?;
@@ -179,12 +179,12 @@ impl Repositories {
         list.map_or(Ok(()), |list| write(&git.join("shallow"), 0o666, &list))
     }
 
-    /// Copies the repository of a new clone, which will be `clone`, to `own`, out of reach of a sandboxed build. Its
-    /// index lets git find later changes without reading unchanged files: it has the time of each file's last change
-    /// (ctime), which programs cannot set.
+    /// Copies the repository of a new clone, which will be at `clone`, to `own`, out of reach of a sandboxed build. Its
+    /// index lets git find later changes without reading unchanged files, since it contains the time of each file's
+    /// last status change (ctime), which programs cannot set.
     ///
     /// # Errors
-    /// Fails if it cannot be copied.
+    /// Fails if the repository cannot be copied.
     #[expect(clippy::disallowed_methods, reason = "git has just written them")]
     pub fn set_apart(
         &self,
@@ -216,9 +216,9 @@ impl Repositories {
         write(&dot_git.join("info/attributes"), 0o666, SHOWN.as_bytes())
     }
 
-    /// Commits the changes since the clone's first commit; writes them as a `patch`, which may be empty, and the branch
-    /// as a `bundle`. Uses a repository at `own` instead of the clone's, in which a build may have hidden files: the
-    /// one set `apart`, or a new one if an earlier attempt has used it.
+    /// Commits the changes since the clone's first commit, and writes them as a `patch`, which may be empty, and the
+    /// branch as a `bundle`. Works in a repository at `own`, not in the clone's, where a build may have hidden files.
+    /// That repository is the one at `apart`, or a new one if an earlier attempt has used it.
     ///
     /// # Errors
     /// Fails if git fails.
@@ -251,7 +251,7 @@ impl Repositories {
             git("reset --quiet", &[commit, "--"])?;
         }
         git("add --all", &[])?;
-        // This applies even if the repository tracks them.
+        // These are left out even if the repository tracks them.
         git("reset --quiet", &[commit, "--", CONFIG, LOGS])?;
         let found = own.join("change.patch");
         let output = format!("--output={}", found.display());
@@ -275,12 +275,12 @@ impl Repositories {
         found.map_err(fails)
     }
 
-    /// Runs git with the program's own settings, and returns its output.
+    /// Runs git with this program's settings, and returns its output.
     fn git(&self, fails: Fails<'_>, directory: &Path, words: &[&str]) -> Result<Vec<u8>, Error> {
         self.output(fails, self.git.command(directory, words))
     }
 
-    /// Runs git, and returns its output.
+    /// Runs a git command, and returns its output.
     fn output(&self, fails: Fails<'_>, command: Command) -> Result<Vec<u8>, Error> {
         self.interrupt.check()?;
         let ended = ended(command, &self.interrupt);
@@ -292,10 +292,10 @@ impl Repositories {
 /// Creates an error from git's message.
 type Fails<'f> = &'f dyn Fn(String) -> FleetError;
 
-/// Runs a git command; returns its output, or the last of its errors, which advice may follow.
+/// Runs a git command. Returns its output, or its last error message, possibly followed by advice.
 ///
 /// # Errors
-/// Fails if it fails, or has run for too long.
+/// Fails if the command fails, or exceeds its time limit.
 pub fn ended(command: Command, interrupt: &Interrupt) -> Result<Vec<u8>, String> {
     let ran = outputs(command, interrupt).map_err(|error| error.to_string());
     let (is_success, output, errors) = ran?;
@@ -312,8 +312,8 @@ pub fn ended(command: Command, interrupt: &Interrupt) -> Result<Vec<u8>, String>
     Err(lines().find_map(reason).unwrap_or_else(last))
 }
 
-/// Returns whether a command has succeeded, its output and its errors. They are written to files, since a process that
-/// it leaves behind may keep pipes open.
+/// Returns whether a command has succeeded, its output and its errors. These are written to files, since a process that
+/// the command leaves behind may keep pipes open.
 fn outputs(mut command: Command, interrupt: &Interrupt) -> io::Result<(bool, Vec<u8>, Vec<u8>)> {
     let (output, errors) = (nameless()?, nameless()?);
     command.stdin(Stdio::null());
@@ -324,7 +324,7 @@ fn outputs(mut command: Command, interrupt: &Interrupt) -> io::Result<(bool, Vec
     Ok((status.success(), content(output)?, content(errors)?))
 }
 
-/// Makes an unnamed file for a command's output, which is short: in memory, if the system supports that.
+/// Creates an unnamed file for a command's output, which is short: in memory, if the system supports that.
 fn nameless() -> io::Result<File> {
     #[cfg(target_os = "linux")]
     let file = memfd_create("git", MemfdFlags::CLOEXEC)?.into();
@@ -349,8 +349,8 @@ fn lay_build(clone: &Path, script: &str) -> Result<(), Error> {
     write(&path, 0o755, script.as_bytes())
 }
 
-/// Checks that git runs nothing named by the configuration of a task's clone. Returns a function that creates errors
-/// from git's messages there.
+/// Checks that git runs nothing that the configuration of a task's clone names. Returns a function that creates errors
+/// from git's messages about the clone.
 fn check_safe(id: &str, clone: &Path) -> Result<impl Fn(String) -> FleetError, FleetError> {
     let is_safe = Repository::of(clone).ok().flatten().is_some_and(|found| {
         found.top == clone
@@ -374,7 +374,7 @@ pub fn place(base: &Path, repository: &str) -> String {
     path.display().to_string()
 }
 
-/// Returns whether a repository is given by a URL or, as for ssh, by a host and a path.
+/// Returns `true` if a repository is given as a URL or, for ssh, as a host and a path.
 pub fn is_url(repository: &str) -> bool {
     let host = repository.split_once(':').map(|(host, _)| host);
     host.is_some_and(|host| !host.contains('/'))
@@ -398,7 +398,7 @@ fn fails<'r>(repository: &'r str, action: &'static str) -> impl Fn(String) -> Fl
     }
 }
 
-/// Writes one of the program's own files, and creates its directory. A task that was killed writes it again.
+/// Writes one of the program's own files and creates its directory. A restarted task writes it again.
 pub fn write(path: &Path, mode: RawMode, content: &[u8]) -> Result<(), Error> {
     let written = create(path, mode).and_then(|mut file| file.write_all(content));
     Ok(written.map_err(PathError::of("write", path))?)

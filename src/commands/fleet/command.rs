@@ -1,4 +1,4 @@
-//! Dispatches `fleet` to its commands.
+//! Dispatch of `fleet` to its commands.
 
 use super::args::{FleetArgs, FleetCommand};
 use super::manifest::CheckWords;
@@ -7,7 +7,7 @@ use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::ui::OutputFormat;
 
-/// Works on a manifest or its results; `words` checks a command line.
+/// Runs a command on a manifest or its results; `words` checks a command line.
 ///
 /// # Errors
 /// Fails if the manifest has mistakes, a task fails, or a result cannot be read.

@@ -23,7 +23,7 @@ pub enum FleetError {
     Manifest {
         /// The manifest.
         path: PathBuf,
-        /// The first mistake of each line; at least one.
+        /// The first mistake of each line; at least one mistake.
         #[related]
         mistakes: Vec<Mistake>,
     },
@@ -52,16 +52,16 @@ pub enum FleetError {
     NoTask {
         /// The manifest.
         path: PathBuf,
-        /// The number of the line.
+        /// The task's line, counted from 0.
         index: usize,
         /// The number of lines.
         count: usize,
     },
-    /// No task has left a result.
+    /// No task has a result.
     #[error("there is no result of a task in `{}`", .0.display())]
     #[diagnostic(code("usage"), help("name the directory that `--out` had"))]
     NoResults(PathBuf),
-    /// Branches could not be made.
+    /// Branches could not be created.
     #[error("the branches `{branch}` are not made:{}", .problems.iter().map(|problem| format!("\n  {problem}")).collect::<String>())]
     #[diagnostic(
         code("not-ready"),
@@ -73,7 +73,7 @@ pub enum FleetError {
         /// The reasons, by task.
         problems: Vec<String>,
     },
-    /// The lock file belongs to other tasks.
+    /// The lock file is for other tasks.
     #[error("`{}` is for another {what}", .lock.display())]
     #[diagnostic(
         code("not-ready/settings"),
@@ -99,7 +99,7 @@ pub enum FleetError {
         /// The folder with the task's id.
         folder: PathBuf,
     },
-    /// The folder contains something that no task of the campaign has left there.
+    /// The folder contains something that did not come from a task of this campaign.
     #[error("`{}` already exists, and is not a task's folder: the ledger beside it does not know `{id}`", .folder.display())]
     #[diagnostic(
         code("not-ready/settings"),
@@ -124,7 +124,7 @@ pub enum FleetError {
         /// The variable's name.
         variable: String,
     },
-    /// The model of a task with its own key takes none from a variable.
+    /// The task has its own key, but its model takes no key from a variable.
     #[error(
         "the model `{model}` takes no key from a variable, but the task `{id}` has an `env_key`"
     )]
@@ -147,7 +147,7 @@ pub enum FleetError {
         /// The model's name.
         model: String,
     },
-    /// The repository has something else in place of a directory that a run needs.
+    /// The repository has something other than a directory at a path that a run needs.
     #[error(
         "the repository of the task `{id}` has a file or a link in place of `{name}`, a directory that its run writes to"
     )]
@@ -172,7 +172,7 @@ pub enum FleetError {
         /// The reason, in git's words.
         problem: String,
     },
-    /// A repository elsewhere cannot be reached.
+    /// A remote repository cannot be reached.
     #[error("cannot {action} the remote repository `{repository}`: {problem}")]
     #[diagnostic(
         code("local-io/network"),
@@ -186,14 +186,14 @@ pub enum FleetError {
         /// The reason, in git's words.
         problem: String,
     },
-    /// A limit for all tasks requires one for each task.
+    /// A limit for all tasks requires a limit for each task.
     #[error("`--max-cost` needs a `max_cost` of each task, and `{0}` has none")]
     #[diagnostic(
         code("not-ready/budget"),
         help("add it: a task begins only if that much is left")
     )]
     NoLimit(String),
-    /// The remaining money does not pay for the task.
+    /// The remaining money does not cover the task.
     #[error(
         "the task `{id}` is not begun: it may cost {needed}, and {spent} of {limit} is spent or reserved"
     )]
@@ -220,14 +220,14 @@ pub enum FleetError {
     UsedUp {
         /// The task's id.
         id: String,
-        /// The cost of its calls.
+        /// The cost of the task's calls.
         spent: Usd,
-        /// The maximum cost of its interrupted calls.
+        /// The maximum cost of the task's interrupted calls.
         cut_off: Usd,
         /// The task's own limit.
         limit: Usd,
     },
-    /// A build has changed the clone so that git fails in it, or must not be run.
+    /// A build has changed the clone so that git fails in it, or must not be run there.
     #[error("the change of the task `{id}` cannot be taken from its clone: {problem}")]
     #[diagnostic(code("gate-changed"), help("see the output of its builds in `log`"))]
     Unsafe {
@@ -236,7 +236,7 @@ pub enum FleetError {
         /// The reason.
         problem: String,
     },
-    /// A process was killed from outside.
+    /// A process was killed by someone else.
     #[error("the run of the task `{0}` was killed")]
     #[diagnostic(
         code("local-io/disk"),
@@ -256,7 +256,7 @@ pub enum FleetError {
     #[error("{0}")]
     #[diagnostic(code("not-ready"))]
     DryRun(String),
-    /// Some tasks are not done.
+    /// Some tasks have failed.
     #[error("{failed} of {count} tasks have failed")]
     #[diagnostic(
         code("step-failed"),
@@ -279,9 +279,9 @@ pub enum FleetError {
     Stopped {
         /// The number of failed tasks.
         failed: usize,
-        /// The number of first tasks.
+        /// The number of tasks to run first.
         first: usize,
-        /// The allowed share.
+        /// The allowed share of failures, in per cent.
         percent: usize,
     },
 }

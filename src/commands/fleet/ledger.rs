@@ -1,7 +1,8 @@
-//! The money of a campaign: the cost of each task, and the possible further cost of tasks in progress.
+//! The money of a campaign: the cost of each task, and the possible further cost of unfinished tasks.
 //!
-//! Touches the ledger's file, a line per reservation and settlement. Guarantees that processes sharing it never reserve
-//! more than its limit, to the millionth of a dollar, and that each account belongs to one task.
+//! Accesses only the ledger's file, which has a line for each reservation and settlement. Guarantees that processes
+//! sharing it never reserve more than its limit, to the millionth of a dollar, and that each account belongs to one
+//! task.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -55,27 +56,27 @@ impl From<Micros> for Usd {
     fn from(amount: Micros) -> Self {
         #[expect(clippy::cast_precision_loss, reason = "a float has 15 digits")]
         let dollars = amount.0 as f64 / 1e6;
-        // More than any amount that it is subtracted from.
+        // Only amounts above a billion dollars, the largest `Usd`, cannot be converted.
         Self::try_from(dollars).unwrap_or_default()
     }
 }
 
-/// The account of a task; its last line in the ledger counts.
+/// The account of a task; its last line in the ledger applies.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Account {
     /// The task's id.
     pub task: String,
-    /// The cost of its calls so far; for an interrupted call, the maximum that it may have cost.
+    /// The cost of the task's calls so far; an interrupted call counts with its maximum cost.
     pub spent: Micros,
-    /// The money that it may still cost; 0 once it has ended.
+    /// The money that the task may still cost; 0 once it has ended.
     pub reserved: Micros,
-    /// The exit's code and name, once it has ended.
+    /// The code and name of the exit, once the task has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit: Option<(u8, String)>,
-    /// The digest of the task's work, only in its first line.
+    /// The digest of the task's work; only in the account's first line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     digest: Option<String>,
-    /// True if money was reserved or settled for it.
+    /// `true` if money was reserved or settled for the task.
     #[serde(skip)]
     pub is_begun: bool,
 }
@@ -89,13 +90,13 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// The ledger in the directory of the results.
+    /// Returns the ledger in the directory of the results.
     pub fn of(out: &Path) -> Self {
         let path = out.join(LEDGER);
         Self { path }
     }
 
-    /// Returns whether there is a ledger.
+    /// Returns `true` if the ledger's file exists.
     pub fn is_there(&self) -> bool {
         self.path.is_file()
     }
@@ -116,11 +117,11 @@ impl Ledger {
         Ok(spent(&self.accounts()?))
     }
 
-    /// Opens accounts for the tasks that have none, and returns all existing ones.
+    /// Opens accounts for tasks without one, and returns all that existed before.
     ///
     /// # Errors
-    /// Fails if an id's account belongs to another task, its folder existed before its account, or the ledger cannot be
-    /// read or written.
+    /// Fails if an id's account belongs to another task, a task's folder existed before its account, or the ledger
+    /// cannot be read or written.
     pub fn claim(
         &self,
         tasks: &[&Task],
@@ -130,7 +131,7 @@ impl Ledger {
         let accounts = read(&mut records)?;
         let mut opened = Vec::new();
         for (task, pin) in tasks.iter().zip(pins) {
-            // A task without a pin does not begin, but leaves a result, so its account is open to any task.
+            // A task without a pin does not begin but still has a result, so its account is open to any task.
             let digest = pin.as_ref().map_or(String::new(), TaskPin::digest);
             let (id, folder) = (task.id.clone(), self.path.with_file_name(&task.id));
             match accounts.get(&id).map(|account| account.digest.as_deref()) {
@@ -153,10 +154,10 @@ impl Ledger {
         Ok(accounts)
     }
 
-    /// Reserves what a task may still cost: its `limit` less the amount `spent` by its runs.
+    /// Reserves the amount that a task may still cost: its `limit` less the amount `spent` by its runs.
     ///
     /// # Errors
-    /// Fails if that would exceed the limit of all tasks.
+    /// Fails if the reservation would exceed the limit of all tasks.
     pub fn reserve(
         &self,
         task: &str,
@@ -192,8 +193,8 @@ impl Ledger {
         Ok(reserved)
     }
 
-    /// Replaces a task's reservation with its cost. If it has not ended, the line is not synced to disk: without this
-    /// line, the reservation remains.
+    /// Replaces a task's reservation with its cost. If the task has not ended, the line is not synced to disk: without
+    /// it, the reservation remains.
     ///
     /// # Errors
     /// Fails if the ledger cannot be written.
@@ -223,7 +224,7 @@ pub fn spent(accounts: &Accounts) -> Usd {
     spent.fold(Micros::ZERO, Micros::plus).into()
 }
 
-/// Returns whether the path has something other than an empty directory.
+/// Returns `true` if there is anything at the path except an empty directory.
 fn is_taken(folder: &Path) -> bool {
     match fs::read_dir(folder) {
         Ok(mut entries) => entries.next().is_some(),
@@ -291,7 +292,7 @@ mod tests {
         let left = ledger.reserve("a", limit, micros(0.4), all).unwrap();
         assert_eq!(left, micros(0.6));
         assert_eq!(ledger.spent().unwrap(), usd(0.4));
-        // Money that was spent can no longer be reserved.
+        // Money that has been spent cannot be reserved again.
         let left = ledger.reserve("a", limit, micros(1.0), None).unwrap();
         assert_eq!(left, NOTHING);
         ledger.settle("a", micros(0.7), None).unwrap();

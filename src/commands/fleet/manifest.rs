@@ -1,8 +1,8 @@
 //! The manifest: one task per line, as JSON.
 //!
-//! Reads the manifest and the files that it names. Guarantees that an id is a plain, unique file name, that a query or
-//! a build comes from the manifest's own directory, and that flags form a command line of the task's workflow without
-//! changing what the fleet itself decides.
+//! Reads the manifest and the files that it names. Guarantees that an id is a plain, unique file name, that the files
+//! of queries and builds are in the manifest's directory, and that flags form a command line of the task's workflow
+//! without changing what the fleet itself decides.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -30,20 +30,20 @@ const LARGEST: u64 = 64 * MIB;
 const LARGEST_TEXT: u64 = 16 * MIB;
 /// Maximum length of an id, in bytes.
 const LONGEST_ID: usize = 100;
-/// Beginning of a script, as opposed to the path of one.
+/// Beginning of a script, as opposed to the path of a script.
 const SHEBANG: &str = "#!";
 
-/// Flags that the fleet sets itself, or that leave no result.
+/// Flags that the fleet sets itself, or that would keep a run from leaving a result.
 const OWN_FLAGS: &str = "cc consistency consistency-check diff dry-run edit findings-file help max-cost message \
     model output-format prompt quiet replay resume rollup root session staged summary-file version";
-/// Flags without effect on a resumed run, and those that it gets anyway.
+/// Flags that apply only to the beginning of a task; they are left out when a run is resumed.
 const BEGINNING_FLAGS: &str =
     "allow-stale baseline context exclude if-changed include require-fresh";
 
-/// The summary where a manifest is empty.
+/// Summary for an empty manifest.
 pub const NO_TASKS: &str = "done: the manifest has no tasks: there was nothing to do";
 
-/// Checks a command line, and the names of flags that are off; returns what is wrong with them.
+/// Checks a command line, and the names of flags that are off. The error describes what is wrong with them.
 pub type CheckWords<'c> = &'c dyn Fn(&[OsString], &[&str]) -> Result<(), String>;
 
 /// A workflow that a task may run.
@@ -78,11 +78,11 @@ pub enum Start {
 pub struct Task {
     #[serde(rename = "$schema", default)]
     _schema: Option<IgnoredAny>,
-    /// The name of its folder.
+    /// The task's id, which is also the name of its folder.
     pub id: String,
     /// A path relative to the manifest, or a URL.
     pub repository: String,
-    /// The branch, tag or commit to begin from.
+    /// The branch, tag or commit at which to begin.
     #[serde(rename = "ref", default = "head")]
     pub reference: String,
     #[serde(default)]
@@ -92,14 +92,14 @@ pub struct Task {
     /// The workflow.
     #[serde(default)]
     pub workflow: Workflow,
-    /// The model to ask, if not the default one.
+    /// The model to ask; `None` for the default one.
     #[serde(default)]
     pub model: Option<String>,
     #[serde(default)]
     flags: Map<String, Value>,
     #[serde(default)]
     build: Option<String>,
-    /// The environment variable with the key.
+    /// The environment variable that contains the key.
     #[serde(default)]
     pub env_key: Option<String>,
     /// Maximum cost of the task.
@@ -141,12 +141,12 @@ impl Task {
         words.extend(model.chain(limit).map(Into::into));
         let has_findings = self.flags.get("findings").is_some_and(Value::is_string);
         if *start != Start::Dry && has_findings {
-            // Standard output is for the record, which contains the findings, too.
+            // Standard output is for the record, which also contains the findings.
             words.push("--findings-file=/dev/null".into());
         }
         let dropped = match start {
             Start::From(_) => BEGINNING_FLAGS,
-            // A clone has no report yet.
+            // A new clone has no earlier report.
             Start::Dry => "if-changed",
             Start::Anew => "",
         };
@@ -158,12 +158,12 @@ impl Task {
         words
     }
 
-    /// Returns whether a failing build is followed by a search, which begins from the unmodified project.
+    /// Returns `true` if a failing build is followed by a search, which begins from the unmodified project.
     pub fn searches(&self) -> bool {
         self.flags.get("strategy").is_some_and(|it| it == "search")
     }
 
-    /// Returns whether the task has Ollama pull the models that it lacks.
+    /// Returns `true` if the task has Ollama pull missing models.
     pub fn pulls(&self) -> bool {
         self.flags.get("pull").is_some_and(|pull| pull == true)
     }
@@ -182,12 +182,12 @@ impl Task {
     }
 }
 
-/// A manifest, as read.
+/// A manifest that has been read.
 pub struct Manifest {
     /// The manifest's absolute path.
     pub path: PathBuf,
     text: String,
-    /// The contents of the files that it names, by path.
+    /// The contents of the files that the manifest names, by path.
     files: RefCell<HashMap<PathBuf, Result<String, String>>>,
 }
 
@@ -195,7 +195,7 @@ impl Manifest {
     /// Reads a manifest.
     ///
     /// # Errors
-    /// Fails if it cannot be read, or contains credentials.
+    /// Fails if the manifest cannot be read, or contains credentials.
     pub fn read(context: &Context<'_>, path: &Path) -> Result<Self, Error> {
         let given = context.project.root().join(path);
         let found = given.canonicalize().if_there();
@@ -223,7 +223,7 @@ impl Manifest {
         })
     }
 
-    /// The directory that paths are relative to.
+    /// Returns the directory to which paths are relative.
     pub fn directory(&self) -> &Path {
         self.path.parent().unwrap_or(&self.path)
     }
@@ -265,7 +265,7 @@ impl Manifest {
     /// Returns the task's query; empty for a consistency report.
     ///
     /// # Errors
-    /// Returns the reason why its file cannot be used.
+    /// Returns the reason why the file with the query cannot be used.
     pub fn query(&self, task: &Task) -> Result<String, String> {
         match (&task.query, &task.query_file) {
             (Some(query), None) => Ok(query.clone()),
@@ -277,7 +277,7 @@ impl Manifest {
     /// Returns the task's own build script.
     ///
     /// # Errors
-    /// Returns the reason why its file cannot be used.
+    /// Returns the reason why the script's file cannot be used.
     pub fn build(&self, task: &Task) -> Result<Option<String>, String> {
         let build = task.build.as_ref().map(|build| match build {
             script if script.starts_with(SHEBANG) => Ok(script.clone()),
@@ -286,7 +286,7 @@ impl Manifest {
         build.transpose()
     }
 
-    /// Reads a file next to the manifest.
+    /// Reads a file in the manifest's directory or below it.
     fn file(&self, path: &Path) -> Result<String, String> {
         let mut files = self.files.borrow_mut();
         let read = files.entry(path.to_owned()).or_insert_with(|| {
@@ -333,7 +333,7 @@ impl Manifest {
         checked.map(|()| task)
     }
 
-    /// Places a mistake at a field's value, or at the line's beginning if the field is missing.
+    /// Locates a mistake at a field's value, or at the beginning of the line if the field is missing.
     fn mistake(&self, line: &str, field: &str, reason: String) -> Misplaced {
         let at = Positions(&self.text);
         let fields: Entries<'_> = serde_json::from_str(line).unwrap_or_default();
@@ -349,7 +349,7 @@ fn ensure(is_right: bool, problem: &str) -> Result<(), String> {
 fn check_id(id: &str) -> Result<(), String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     let is_name = (1..=LONGEST_ID).contains(&id.len()) && id.chars().all(is_plain);
-    // A branch and a folder are named after it, next to files of the fleet's own.
+    // The id becomes the name of a branch and of a folder, which is next to files of the fleet itself.
     let is_branch = !id.starts_with(['.', '-']) && !id.contains("..");
     let lower = id.to_ascii_lowercase();
     let endings = [".", ".lock", ".html", ".jsonl"];
@@ -365,7 +365,7 @@ fn check_repository(repository: &str) -> Result<(), String> {
         return Err("name a repository by its path or its URL".to_owned());
     }
     let Some((scheme, rest)) = repository.split_once("://") else {
-        // Git would start a program of this name.
+        // Git would start a helper program of this name.
         let is_helpers = repository.split('/').any(|part| part.contains("::"));
         let problem = "a repository is not named by a transport of git's, like `ext::`";
         return ensure(!is_helpers, problem);
@@ -417,7 +417,7 @@ fn check_key(task: &Task) -> Result<(), String> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let is_name = variable.chars().all(is_part) && !variable.is_empty();
     if !is_name || variable.starts_with(|c: char| c.is_ascii_digit()) {
-        // The value is not repeated, since it may be the key itself.
+        // The value is not shown, since it may be the key itself.
         return Err("name the environment variable that holds the key".to_owned());
     }
     if task.model.is_none() && matches!(task.workflow, Workflow::Dev | Workflow::Plan) {

@@ -1,8 +1,8 @@
 //! The lock file next to a manifest: the commit of each task's ref, and digests of the task's work.
 //!
-//! Reads and writes that file, and asks repositories for their refs. Guarantees that a task whose ref has moved since
-//! begins at the same commit, and that a task that was changed otherwise is refused. A ref that cannot be found affects
-//! only its own tasks.
+//! Reads and writes that file, and asks repositories for their refs. Guarantees that a task whose ref has moved still
+//! begins at the same commit, and that a task with any other change is refused. A ref that cannot be found affects only
+//! its own tasks.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
@@ -27,7 +27,7 @@ use crate::sys::files::{self, Links, PathError};
 use crate::sys::parallel::joined;
 use crate::sys::sha256;
 
-/// Number of repositories that are queried at a time.
+/// Number of repositories that are queried at the same time.
 const ASKED: usize = 8;
 
 /// A line of the lock file.
@@ -44,7 +44,7 @@ struct ProgramPin {
     version: String,
     digest: String,
     prompts: String,
-    /// The digest of `digest` and the file's state, by which the same machine recognizes the file without reading it.
+    /// Digest of `digest` and the file's state. It lets the same machine recognize the file without reading it.
     #[serde(default)]
     state: String,
 }
@@ -57,7 +57,7 @@ pub struct TaskPin {
     repository: String,
     #[serde(rename = "ref")]
     reference: String,
-    /// The commit to begin at.
+    /// The commit at which the task begins.
     pub commit: String,
     query: String,
     task: String,
@@ -70,11 +70,11 @@ impl TaskPin {
     }
 }
 
-/// Returns the pins of the tasks, in order: those of the lock file, with new ones added if the file will be written; or
-/// the reason why a task's ref cannot be found.
+/// Returns the pins of the tasks, in order: those in the lock file, and new ones, which are added to it if
+/// `is_written`. The inner error is the reason why a task's ref cannot be found.
 ///
 /// # Errors
-/// Fails if the lock file belongs to other tasks or another program, or cannot be used.
+/// Fails if the lock file is for other tasks or another program, or cannot be used.
 pub fn pins(
     context: &Context<'_>,
     manifest: &Manifest,
@@ -152,7 +152,7 @@ pub fn pins(
 
 /// A repository and a ref in it.
 type RefPlace = (String, String);
-/// The commits that refs name, or the reasons why they cannot be found.
+/// The commits named by refs, or the reasons why they cannot be found.
 type Commits = BTreeMap<RefPlace, Result<String, FleetError>>;
 
 /// Asks the repositories of new tasks for the commits of unknown refs.
@@ -206,7 +206,7 @@ fn program(context: &Context<'_>, begun: Option<&ProgramPin>) -> Result<ProgramP
         let is_known = |begun: &&ProgramPin| begun.state == state_of(&begun.digest);
         let known = begun.filter(is_known).map(|begun| begun.digest.clone());
         let digest = known.map_or_else(|| sha256::of_reader(file), Ok)?;
-        // The state recorded on the machine that began the tasks is kept.
+        // Keep the state recorded on the machine that began the tasks.
         let begun = begun.filter(|begun| begun.digest == digest);
         let state = begun.map_or_else(|| state_of(&digest), |begun| begun.state.clone());
         Ok((digest, state))

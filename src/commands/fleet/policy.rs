@@ -1,4 +1,4 @@
-//! Rules for engines: the exit codes after which a task is restarted, in each engine's own syntax. Pure.
+//! Rules for engines: the exit codes after which to restart a task, in each engine's own syntax. Pure.
 
 use clap::ValueEnum;
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::run::outcome::Outcome;
 use crate::sys::exit::{Exit, REQUEUED};
 
-/// Number of further tries of a task that may succeed later.
+/// Number of retries of a task that may succeed later.
 pub const RETRIES: u32 = 2;
 
 /// An engine that starts tasks.
@@ -22,7 +22,7 @@ pub enum Engine {
     Slurm,
 }
 
-/// Returns the rules for an engine, in the format of its own files.
+/// Returns the rules for an engine, in the format of the engine's configuration.
 pub fn policy(engine: Engine) -> Outcome {
     let mut last = Exit::failures();
     last.retain(|code| !REQUEUED.contains(code));

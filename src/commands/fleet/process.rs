@@ -1,7 +1,7 @@
-//! Waits for the processes of a fleet: git's, and this program's.
+//! Waits for the processes of a fleet, which run git or this program.
 //!
-//! Forwards signals to them. Guarantees that no other process gets a signal, and that a process ends within its time
-//! limit.
+//! Forwards signals to them. Guarantees that no other process receives a signal, and that a process ends within its
+//! time limit.
 
 use std::io;
 use std::os::fd::AsFd as _;
@@ -21,11 +21,11 @@ const TICK: Duration = Duration::from_secs(1);
 /// Time that a process with a time limit is given to end after a signal.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Waits for a process to end, forwarding the first signal that arrives. With a limit, in seconds, the process is
-/// killed once the time is up, or shortly after a signal.
+/// Waits for a process to end, and forwards the first signal that arrives. With a `limit`, in seconds, kills the
+/// process when the time is up, or shortly after a signal.
 ///
 /// # Errors
-/// Fails if it cannot be waited for, or exceeded its time limit.
+/// Fails if waiting for the process fails, or the process exceeds its time limit.
 pub fn wait(mut child: Child, interrupt: &Interrupt, limit: Option<u32>) -> io::Result<ExitStatus> {
     let process = Pid::from_child(&child);
     let (reader, writer) = io::pipe()?;
@@ -36,7 +36,7 @@ pub fn wait(mut child: Child, interrupt: &Interrupt, limit: Option<u32>) -> io::
             drop(writer);
             waited
         })?;
-        // The writer is closed when the process has ended; its process id stays valid until `wait` below.
+        // The writer is closed when the process has ended; its process id remains valid until `wait` below.
         let mut ticks = 0;
         let signal = loop {
             match interrupt.poll(&[reader.as_fd()], PollFlags::IN, Some(TICK)) {

@@ -1,4 +1,4 @@
-//! Branches of tasks in the repositories that they changed, and the commands that turn them into pull requests.
+//! Branches for tasks in the repositories that they changed, and the commands that turn them into pull requests.
 //!
 //! Runs git in repositories on this machine, and adds objects and one branch to each. Guarantees that nothing is
 //! pushed, that no work tree and no other branch changes, and that no branch is created unless all can be.
@@ -20,7 +20,7 @@ use crate::sys::interrupt::Interrupt;
 use crate::sys::numbers::counted;
 use crate::sys::text::shell_quoted;
 
-/// Files that indicate an unfinished git operation, in the folder of a work tree.
+/// Files in the git directory of a work tree that indicate an unfinished operation.
 const UNDER_WAY: &str = "BISECT_LOG CHERRY_PICK_HEAD MERGE_HEAD rebase-apply rebase-merge";
 
 /// The change of a task, as a branch to create.
@@ -28,28 +28,28 @@ struct Change<'r> {
     row: &'r TaskRow,
     bundle: String,
     patch: String,
-    /// The repository on this machine, if it is here.
+    /// The repository, if it is on this machine.
     repository: Option<Repository>,
-    /// The commit that the branch begins at.
+    /// The commit at which the branch begins.
     commit: String,
     is_there: bool,
-    /// The repository at its host; `None` if it has no host.
+    /// The remote repository from which it was cloned; `None` if there is none.
     hosted: Option<Hosted>,
 }
 
-/// A repository at a host.
+/// A repository on a server.
 #[derive(Debug, PartialEq)]
 struct Hosted {
     host: String,
-    /// Two flags: it may be on GitHub, and on GitLab, judging by the host's name; both are true if the name does not
-    /// decide.
+    /// Two flags, for GitHub and for GitLab: `true` if the repository may be there, judging by the host's name. Both
+    /// are `true` if the name contains neither.
     is_on: [bool; 2],
     /// Owner and name, quoted.
     slug: String,
 }
 
 impl Hosted {
-    /// Reads the URL of a repository.
+    /// Parses the URL of a repository.
     fn of(url: &str) -> Option<Self> {
         let (host, path) = match url.split_once("://") {
             Some(("file", _)) => return None,
@@ -67,10 +67,10 @@ impl Hosted {
     }
 }
 
-/// Creates a branch of this name in each repository for which a task has succeeded with a change.
+/// Creates a branch of this name in each repository in which a task has made a change successfully.
 ///
 /// # Errors
-/// Fails if there are no results, or a branch cannot be created; none is created then.
+/// Fails if there are no results, or a branch cannot be created; then none is created.
 pub fn publish(context: &Context<'_>, directory: &Path, branch: &str) -> Result<Outcome, Failure> {
     let place = context.project.root().join(directory);
     let rows = sum::read(context, &place, |_, _| ())?;
@@ -146,7 +146,7 @@ impl Publisher<'_> {
         is_same.then_some(()).ok_or_else(problem)
     }
 
-    /// Checks that the branch can be made.
+    /// Checks that the branch can be created.
     fn change<'r>(&self, row: &'r TaskRow, bundle: &Path) -> Result<Change<'r>, String> {
         let own = format!("refs/heads/code-commit/{}", row.id);
         let path = bundle.display().to_string();
@@ -222,7 +222,7 @@ impl Publisher<'_> {
         self.git(Some(repository), &words).map(drop)
     }
 
-    /// Lists the branches, and how each tool turns the changes into pull requests.
+    /// Lists the branches, and the commands of each tool that turn them into pull requests.
     fn outcome(&self, changes: &[Change<'_>], tasks: usize) -> Outcome {
         let branch = shell_quoted(self.branch);
         let name = shell_quoted(&self.branch.replace('/', "-"));
@@ -303,7 +303,7 @@ fn find(path: &str) -> Result<Repository, String> {
     is_there.then_some(found).ok_or_else(none)
 }
 
-/// Returns the URL that a repository was cloned from.
+/// Returns the URL from which a repository was cloned.
 fn origin(repository: &Repository) -> Option<String> {
     let config = repository.config().ok()?;
     Some(config.string("remote.origin.url")?.to_string())

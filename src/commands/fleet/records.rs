@@ -1,6 +1,6 @@
-//! Files of JSON lines to which several processes append, on one machine or a shared disk.
+//! JSON Lines files to which several processes append, on one machine or a shared disk.
 //!
-//! Touches those files. Guarantees that only one process at a time uses such a file, and that an incomplete line left
+//! Accesses only those files. Guarantees that only one process at a time uses a file, and that an incomplete line left
 //! by a killed process is dropped.
 
 use std::fs::File;
@@ -19,7 +19,7 @@ pub struct Records {
 }
 
 impl Records {
-    /// Opens the file once no other process uses it; a missing file is created.
+    /// Opens the file once no other process uses it; creates it if it is missing.
     ///
     /// # Errors
     /// Fails if the file cannot be opened or locked.
@@ -34,7 +34,7 @@ impl Records {
     /// Reads all records.
     ///
     /// # Errors
-    /// Fails if the file cannot be read, or a line is not a record.
+    /// Fails if the file cannot be read, or a line is not a valid record.
     pub fn read<T: DeserializeOwned>(&mut self) -> Result<Vec<T>, PathError> {
         let mut read = || -> io::Result<Vec<T>> {
             let mut text = String::new();
@@ -54,17 +54,17 @@ impl Records {
     /// Appends records. They are on disk when this returns.
     ///
     /// # Errors
-    /// Fails if they cannot be written.
+    /// Fails if the records cannot be written.
     pub fn append<T: Serialize>(&mut self, records: &[T]) -> Result<(), PathError> {
         self.note(records)?;
         let synced = self.file.sync_data();
         synced.map_err(PathError::of("write", &self.path))
     }
 
-    /// Appends records, which a power failure may lose.
+    /// Appends records without syncing them: a power failure may lose them.
     ///
     /// # Errors
-    /// Fails if they cannot be written.
+    /// Fails if the records cannot be written.
     pub fn note<T: Serialize>(&mut self, records: &[T]) -> Result<(), PathError> {
         let mut append = || -> io::Result<()> {
             let mut lines = Vec::new();

@@ -1,6 +1,6 @@
 //! The report on a campaign: a table, a page, and the same data for programs.
 //!
-//! Writes the page, and nothing else.
+//! Writes only the page.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ const VALUES: usize = 20;
 const TEXT: usize = 40;
 /// Maximum length of an error on the page, in characters.
 const ERROR: usize = 200;
-/// The columns of comma-separated values, as pointers into a task's data.
+/// The columns of the CSV output, as pointers into a task's data.
 const COLUMNS: &str = "id index repository workflow model exit/code exit/name cost input_tokens output_tokens \
     seconds stat/files stat/added stat/removed gate_changed labels error";
 /// Columns dropped on a narrow terminal, in this order.
@@ -72,7 +72,7 @@ pub fn report(
             if format == OutputFormat::JsonL {
                 return Ok(Outcome::shown("", json!(report)));
             }
-            // All keys are strings and all numbers are finite, so the conversion succeeds.
+            // Serialization cannot fail, since all keys are strings and all numbers are finite.
             Outcome::document(serde_json::to_string_pretty(&report).unwrap_or_default())
         }
         OutputFormat::Text => {
@@ -106,7 +106,7 @@ fn written_page(
     (rows, sums, first): (&[TaskRow], &Sums, &[&TaskRow]),
 ) -> Result<PathBuf, PathError> {
     let project = &context.project;
-    // For a page elsewhere, the relative links would be broken.
+    // The relative links would be broken on a page elsewhere.
     let has_page =
         |id: &str| page.is_none() && project.root().join(directory).join(id).join(PAGE).is_file();
     let [tasks, done, cost, input, output, time] = sums.total.texts();
@@ -125,7 +125,7 @@ fn written_page(
     write_page(project, page, directory.join(PAGE), &text)
 }
 
-/// Makes the table of sums.
+/// Builds the table of sums.
 fn by(sums: &Sums) -> Table {
     let all = ("all", String::new(), sums.total);
     let mut shown: HashMap<(&str, Option<&str>), usize> = HashMap::new();
@@ -148,7 +148,7 @@ fn by(sums: &Sums) -> Table {
     }
 }
 
-/// Makes the table of changes to look at first.
+/// Builds the table of changes to look at first.
 fn to_look_at(first: &[&TaskRow], has_page: impl Fn(&str) -> bool) -> Table {
     let rows = first.iter().map(|row| {
         let why = if row.gate_changed {
@@ -169,7 +169,7 @@ fn to_look_at(first: &[&TaskRow], has_page: impl Fn(&str) -> bool) -> Table {
     }
 }
 
-/// Makes the table of all tasks.
+/// Builds the table of all tasks.
 fn all(rows: &[TaskRow], has_page: impl Fn(&str) -> bool) -> Table {
     let listed = rows.iter().take(LISTED).map(|row| {
         let texts = vec![
@@ -233,7 +233,7 @@ fn text(table: &Table, columns: Option<usize>) -> String {
     format!("{}\n\n{lines}\n{more}\n", table.title)
 }
 
-/// Formats all tasks as comma-separated values, one per line.
+/// Formats all tasks as CSV, one task per line.
 fn csv(rows: &[TaskRow]) -> String {
     let mut text = COLUMNS.replace(' ', ",").replace('/', "_") + "\n";
     for row in rows {
@@ -254,7 +254,8 @@ fn csv(rows: &[TaskRow]) -> String {
     text
 }
 
-/// Quotes a cell where necessary, on one line, so that no spreadsheet takes it for a formula.
+/// Formats a cell on one line, quoted where necessary, so that no spreadsheet interprets it as a
+/// formula.
 fn cell(text: &str) -> String {
     let text = text.replace(['\n', '\r'], " ");
     let guard = if text.starts_with(['=', '+', '-', '@', '\t']) {

@@ -1,7 +1,7 @@
-//! All tasks of a manifest on this machine, several at a time.
+//! All tasks of a manifest, run on this machine, several at a time.
 //!
-//! Starts `fleet task` as processes, and reads the ledger. Guarantees that a finished task is not started again, that a
-//! task with a transient failure is retried at most twice, and that a signal ends all tasks in order.
+//! Starts `fleet task` processes, and reads the ledger. Guarantees that a finished task is not started again, that a
+//! task with a transient failure is retried at most twice, and that a signal shuts down all tasks in an orderly way.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
@@ -75,11 +75,11 @@ enum State {
     Open,
     /// Ended with this exit code and name.
     Ended(u8, String),
-    /// Not affordable with the money left.
+    /// Not affordable with the remaining money.
     Unpaid,
 }
 
-/// An ended process of a task: the task, and the record that it printed.
+/// An ended process: the index of its task, and the record that it printed.
 type Reaped = (usize, Result<Option<RunRecord>, Error>);
 
 struct Campaign<'c> {
@@ -89,18 +89,18 @@ struct Campaign<'c> {
     tasks: &'c [Task],
     out: PathBuf,
     states: Vec<State>,
-    /// Number of tries of each task since this start.
+    /// Number of tries of each task since the campaign was started this time.
     tries: Vec<u32>,
     queue: VecDeque<usize>,
-    /// Queued tasks that another process works on.
+    /// Queued tasks on which another process is working.
     held: BTreeSet<usize>,
     /// Tasks that begin once the first ones have ended.
     rest: Vec<usize>,
     running: BTreeMap<usize, Duration>,
-    /// True if the money left did not pay for another task; false again when one ends.
+    /// `true` if the remaining money did not cover another task; `false` again once a task ends.
     is_short: bool,
     spent: Usd,
-    /// The time at which it was read from the ledger.
+    /// The time at which `spent` was read from the ledger.
     summed: Duration,
     began: Duration,
     ended: usize,
@@ -156,13 +156,13 @@ impl<'c> Campaign<'c> {
         })
     }
 
-    /// Works until nothing is left to do, or a signal arrives.
+    /// Runs tasks until none is left to run, or a signal arrives.
     fn work(&mut self) -> Result<(), Error> {
         let mut fault = None;
         loop {
             let mut is_stopped = fault.is_some() || self.context.interrupt.check().is_err();
             if !is_stopped {
-                // The tasks that have been started are awaited nevertheless.
+                // Tasks that have been started are still awaited.
                 fault = self.start_some().err();
                 is_stopped = fault.is_some();
             }
@@ -205,7 +205,7 @@ impl<'c> Campaign<'c> {
         Ok(())
     }
 
-    /// Returns whether there is money for a task, and no other process works on it.
+    /// Returns `true` if there is money for a task, and no other process is working on it.
     fn may_begin(&self, index: usize) -> bool {
         if self.held.contains(&index) {
             // Once the lock is released, the task may have a result.
@@ -242,7 +242,7 @@ impl<'c> Campaign<'c> {
         Ok(started.map(drop).map_err(PathError::of("start", PROGRAM))?)
     }
 
-    /// Records how a task's process ended, and requeues the task if it is tried again.
+    /// Records how a task's process ended, and requeues the task if it is to be retried.
     fn note(&mut self, index: usize, record: Option<&RunRecord>) {
         let is_alone = self.running.is_empty() && self.held.is_empty();
         // A killed process has not reported how it ended.
@@ -289,7 +289,7 @@ impl<'c> Campaign<'c> {
         self.report_task(index, name, cost, &problem.unwrap_or_default());
     }
 
-    /// Reports an ended task; at a terminal, where a table counts the others, only failures.
+    /// Reports an ended task. On a terminal, where a table counts the others, reports only failures.
     fn report_task(&mut self, index: usize, name: &str, cost: Option<Usd>, problem: &str) {
         let id = &self.tasks[index].id;
         let cost = cost.map_or_else(String::new, |cost| format!("  {cost}"));
@@ -302,7 +302,7 @@ impl<'c> Campaign<'c> {
     fn show(&mut self) {
         let now = self.context.clock.elapsed();
         if self.context.reporter.is_live() && now.saturating_sub(self.summed) >= SUMMING {
-            // The cost of an interrupted call is only in the ledger.
+            // Only the ledger has the cost of interrupted calls.
             self.spent = Ledger::of(&self.out).spent().unwrap_or(self.spent);
             self.summed = now;
         }
@@ -326,7 +326,7 @@ impl<'c> Campaign<'c> {
         self.live.draw(&progress.lines());
     }
 
-    /// Formats the time until which calls are paused, if they are.
+    /// Formats the time until which calls are paused; `None` if they are not.
     fn paced(&self) -> Option<String> {
         let pause = pace::latest(&self.out.join(PACE))?;
         let now = self.context.clock.now();
@@ -340,7 +340,7 @@ impl<'c> Campaign<'c> {
         self.states.iter().take(first).filter(has_failed).count()
     }
 
-    /// Checks that few enough of the first tasks have failed.
+    /// Checks that no more than the allowed share of the first tasks has failed.
     fn check_first(&self) -> Result<(), FleetError> {
         let (Some(first), Some(percent)) = (self.arguments.first, self.arguments.stop_above) else {
             return Ok(());

@@ -1,6 +1,6 @@
-//! The results of many tasks, read one after the other, and their sums.
+//! The results of many tasks, read in sequence, and their sums.
 //!
-//! Reads the folders of tasks. Guarantees that only a row of each result stays in memory.
+//! Reads the folders of tasks. Guarantees that only one row of each result stays in memory.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -21,9 +21,9 @@ use crate::sys::error::Error;
 use crate::sys::files::{self, IfThere as _, PathError};
 use crate::sys::numbers::{elapsed, grouped};
 
-/// Number of changes to look at first.
+/// Maximum number of changes to look at first.
 const FIRST: usize = 10;
-/// Exits that show that the change has affected the gate.
+/// Exits that mean that the change affects its own gate.
 const GATE_EXITS: [&str; 2] = ["gate-changed", "gate-weakened"];
 
 /// A task as shown in reports.
@@ -31,7 +31,7 @@ const GATE_EXITS: [&str; 2] = ["gate-changed", "gate-weakened"];
 pub struct TaskRow {
     /// The task's id.
     pub id: String,
-    /// The number of its line in the manifest; null if it has no result yet.
+    /// The task's line number in the manifest, counted from 0; null if it has no result yet.
     pub index: Option<usize>,
     /// The path or URL of its repository.
     pub repository: String,
@@ -41,25 +41,25 @@ pub struct TaskRow {
     pub workflow: String,
     /// The requested model.
     pub model: String,
-    /// The end of its last run; null if it has no result yet.
+    /// The exit of its last run; null if it has no result yet.
     pub exit: Option<ExitRecord>,
     /// The cost of all its runs.
     pub cost: Micros,
-    /// The tokens of its last run's prompts.
+    /// The number of input tokens in its last run.
     pub input_tokens: u64,
-    /// The tokens of the answers in its last run.
+    /// The number of output tokens in its last run.
     pub output_tokens: u64,
     /// The duration of its last run.
     pub seconds: Seconds,
     /// The size of its change.
     pub stat: StatRecord,
-    /// True if its change affects files that judge it.
+    /// `true` if its change affects files that judge it.
     pub gate_changed: bool,
     /// The task's labels.
     pub labels: BTreeMap<String, String>,
-    /// The error that its last run ended with; or the reason that its result cannot be read.
+    /// The error that ended its last run, or the reason why its result cannot be read.
     pub error: Option<String>,
-    /// True if it has not begun: it has no result, and nothing was reserved for it.
+    /// `true` if the task has not begun: it has no result, and nothing was reserved for it.
     #[serde(skip)]
     is_not_begun: bool,
 }
@@ -91,7 +91,7 @@ impl TaskRow {
         }
     }
 
-    /// The name of its outcome.
+    /// Returns the name of the task's outcome.
     pub fn outcome(&self) -> &str {
         match &self.exit {
             Some(exit) => &exit.name,
@@ -101,19 +101,19 @@ impl TaskRow {
         }
     }
 
-    /// Returns whether it has ended well; `None` if it has not ended.
+    /// Returns `true` if the task has succeeded; `None` if it has not ended.
     pub fn is_done(&self) -> Option<bool> {
         self.exit.as_ref().map(|exit| exit.code == 0)
     }
 
-    /// The number of lines that its change has added and removed.
+    /// Returns the number of lines that the task's change adds and removes.
     pub fn lines(&self) -> u64 {
         self.stat.added.saturating_add(self.stat.removed)
     }
 }
 
-/// Reads the results of all tasks in a directory, by their lines in the manifest; `look` receives each id and record.
-/// Warns of unreadable results.
+/// Reads the results of all tasks in a directory, in the order of the manifest; `look` receives each id and record.
+/// Warns about unreadable results.
 ///
 /// # Errors
 /// Fails if there are no results, or the directory or its ledger cannot be read.
@@ -167,20 +167,20 @@ pub fn read(
 pub struct Sum {
     /// The number of tasks.
     pub tasks: u64,
-    /// The number of those that have succeeded.
+    /// The number of tasks that have succeeded.
     pub done: u64,
     /// The cost of all their runs.
     pub cost: Micros,
-    /// The tokens of prompts.
+    /// The number of input tokens.
     pub input_tokens: u64,
-    /// The tokens of answers.
+    /// The number of output tokens.
     pub output_tokens: u64,
     /// The duration of their last runs.
     pub seconds: Seconds,
 }
 
 impl Sum {
-    /// The figures as texts: tasks, successful ones, the cost, the tokens of prompts and of answers, and the time.
+    /// Formats the figures: tasks, successful tasks, cost, input tokens, output tokens, and time.
     pub fn texts(&self) -> [String; 6] {
         let counts = [self.tasks, self.done, self.input_tokens, self.output_tokens];
         let [tasks, done, input, output] = counts.map(grouped);
@@ -203,7 +203,7 @@ impl Sum {
 pub struct Sums {
     /// The sum of all tasks.
     pub total: Sum,
-    /// The sums by outcome, label and model: the kind of group, its value and its sum, the largest first.
+    /// The sums by outcome, label and model, largest first: the kind of group, its value, and its sum.
     pub groups: Vec<(&'static str, String, Sum)>,
 }
 
@@ -216,7 +216,7 @@ impl Sums {
             total.add(row);
             let pairs = row.labels.iter();
             let labels = pairs.map(|(name, value)| ("label", format!("{name}={value}")));
-            // Its last run may have ended before it chose a model.
+            // The last run may have ended before it chose a model.
             let is_unknown = row.model.is_empty() && row.cost > Micros::ZERO;
             let model = if is_unknown { "unknown" } else { &row.model };
             let named = [("outcome", row.outcome()), ("model", model)];
@@ -246,12 +246,12 @@ impl Sums {
     }
 }
 
-/// Returns the name of a label, which precedes its value.
+/// Returns the name of a label, without its value.
 pub fn label(group: &str) -> Option<&str> {
     group.split_once('=').map(|(name, _)| name)
 }
 
-/// Returns the changes to review first: those that affect what judges them, then the largest.
+/// Returns the changes to review first: those that affect the files that judge them, then the largest.
 pub fn first(rows: &[TaskRow]) -> Vec<&TaskRow> {
     let mut changes: Vec<&TaskRow> = rows.iter().filter(|row| row.stat.files > 0).collect();
     changes.sort_by_key(|row| (Reverse(row.gate_changed), Reverse(row.lines())));

@@ -7,10 +7,10 @@ use crate::model::price::Usd;
 use crate::sys::numbers::{counted, elapsed, grouped};
 use crate::sys::text::truncated;
 
-/// Maximum length of the id of a running task, in columns.
+/// Maximum width of the id of a running task, in columns.
 const LONGEST_ID: usize = 20;
 
-/// The state of a campaign, as shown to a person.
+/// The state of a campaign, as shown to the user.
 #[derive(Debug, Default)]
 pub struct Progress<'p> {
     /// The number of all tasks.
@@ -21,16 +21,17 @@ pub struct Progress<'p> {
     pub running: Vec<(&'p str, Duration)>,
     /// The cost of all calls.
     pub spent: Usd,
-    /// The limit on that.
+    /// The limit on the cost.
     pub limit: Option<Usd>,
-    /// The time of day until which calls wait, if a server's rate limit is used up.
+    /// The time of day until which calls wait, if a server's rate limit is exhausted.
     pub paced: Option<String>,
-    /// The number of tasks that have ended since this start, and the time since then.
+    /// The number of tasks that have ended since the campaign was started this time, and the time
+    /// since then.
     pub pace: (usize, Duration),
 }
 
 impl Progress<'_> {
-    /// Formats the table: the sum, what is running, and how the others have ended.
+    /// Formats the table: the total, the running tasks, and the outcomes of the others.
     pub fn lines(&self) -> Vec<String> {
         let ended: usize = self.ended.values().sum();
         let of = |limit| format!(" of {limit}");

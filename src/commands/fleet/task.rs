@@ -1,8 +1,8 @@
 //! One task: a run of its workflow in a separate clone.
 //!
 //! Writes the task's folder. Guarantees that only one process at a time works on a task, that `result.json` is written
-//! last and complete, and that a call that was paid for is not repeated: a run that was killed, or failed in a
-//! transient way, is resumed.
+//! last and complete, and that no call is paid for twice: a run that was killed, or that failed in a transient way, is
+//! resumed.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -44,23 +44,23 @@ use crate::sys::text::{cut, first_line};
 const LARGEST: u64 = 64 * MIB;
 /// Maximum length of a task's title, in characters.
 const LONGEST_TITLE: usize = 72;
-/// Name of the output of a run, in a task's folder.
+/// Name of the file with a run's output, in a task's folder.
 const OUTPUT: &str = ".output.json";
 /// Name of the copy of the clone's repository from before the first build, in a task's folder.
 const APART: &str = "change.new";
 /// Name of the lock in a task's folder.
 pub const LOCK: &str = "lock";
-/// Lowest exit code of a run that was interrupted.
+/// Lowest exit code that means that a run was interrupted.
 const INTERRUPTED: u8 = 128;
 /// Workflow in the record of a task that has not begun.
 pub const NOT_BEGUN: &str = "fleet";
 
-/// The task's own part of a result.
+/// The part of a result that describes the task.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TaskPart {
     id: String,
-    /// The number of its line in the manifest, counted from 0.
+    /// The task's line in the manifest, counted from 0.
     pub index: usize,
     /// The path or URL of its repository.
     pub repository: String,
@@ -74,20 +74,20 @@ pub struct TaskPart {
     max_cost: Option<Usd>,
 }
 
-/// The end of a task, as in its `result.json`: the record of its last run, with the task's own part.
+/// The end of a task, as in its `result.json`: the record of its last run, and the part about the task.
 #[derive(Debug, Clone)]
 pub struct Ended {
     /// The record of the last run.
     pub record: RunRecord,
-    /// The task's part.
+    /// The part about the task.
     pub task: TaskPart,
 }
 
 impl Ended {
-    /// Reads the result in a task's folder; `None` if it has none.
+    /// Reads the result in a task's folder; `None` if there is none.
     ///
     /// # Errors
-    /// Fails if it cannot be read.
+    /// Fails if the result cannot be read.
     pub fn read(folder: &Path) -> Result<Option<Self>, PathError> {
         let path = folder.join(RESULT);
         let content = files::read(&path, Links::Refused, LARGEST)
@@ -117,14 +117,14 @@ impl Ended {
         document
     }
 
-    /// Returns whether another start would do nothing. A larger limit reopens a task that ended for lack of money.
+    /// Returns `true` if another start would do nothing. A larger limit reopens a task that ended for lack of money.
     pub fn is_final(&self, limit: Option<Usd>) -> bool {
         let earlier = self.task.max_cost;
         let is_raised = || limit.is_none_or(|limit| earlier.is_some_and(|earlier| limit > earlier));
         is_final(&self.record) && !(is_short(&self.record) && is_raised())
     }
 
-    /// Ends the command like the run.
+    /// Ends the command as the run has ended.
     fn outcome(self, id: &str) -> Result<Outcome, Failure> {
         let Some(error) = &self.record.error else {
             let done = Outcome::new(format!("done: the task `{id}`"));
@@ -146,7 +146,7 @@ impl Ended {
     }
 }
 
-/// Returns whether a task has ended permanently: another start might not succeed.
+/// Returns `true` if a task has ended for good, so that another start is not expected to succeed.
 fn is_final(record: &RunRecord) -> bool {
     let code = record.exit.code;
     let may_pass = record.error.as_ref().is_some_and(|error| error.retryable);
@@ -154,13 +154,13 @@ fn is_final(record: &RunRecord) -> bool {
     record.workflow != NOT_BEGUN && !is_tried_again
 }
 
-/// Returns whether a run has ended for lack of money.
+/// Returns `true` if a run has ended for lack of money.
 fn is_short(record: &RunRecord) -> bool {
     let error = record.error.as_ref();
     error.is_some_and(|error| error.reason == "budget")
 }
 
-/// Does the task on a line of the manifest, unless it is done.
+/// Runs the task on a line of the manifest, unless it is done.
 ///
 /// # Errors
 /// Fails if the task cannot begin, or fails.
@@ -186,7 +186,7 @@ pub fn task(
     fs::create_dir_all(&out).map_err(PathError::of("make", &out))?;
     let (folder, ledger) = (TaskFolder::new(out.join(&task.id)), Ledger::of(&out));
     ledger.claim(&[task], &pins)?;
-    // Every task has a pin.
+    // There is one pin for each task.
     let pin = pins.pop().transpose();
     let is_final = |ended: &Ended| ended.is_final(task.max_cost);
     let earlier = || Ok::<_, Error>(Ended::read(&folder.path)?.filter(is_final));
@@ -194,7 +194,7 @@ pub fn task(
         return ended.outcome(&task.id);
     }
     let lock = folder.lock(&task.id)?;
-    // Another process may have finished it meanwhile.
+    // Another process may have finished the task meanwhile.
     let ended = match earlier()? {
         Some(ended) => ended,
         None => Attempt {
@@ -254,7 +254,7 @@ impl TaskFolder {
         Ok(lock)
     }
 
-    /// Returns whether a run is in progress in the clone, as is possible after the process that started it was killed.
+    /// Returns `true` if a run is in progress in the clone. This is possible if the process that started it was killed.
     fn has_run(&self) -> bool {
         self.clone.is_dir() && self.project.is_held()
     }
@@ -264,7 +264,7 @@ fn held(id: &str) -> Error {
     FleetError::Held(id.to_owned()).into()
 }
 
-/// Returns whether another process is working on the task in this folder.
+/// Returns `true` if another process is working on the task in this folder.
 pub fn is_held(folder: PathBuf) -> bool {
     let folder = TaskFolder::new(folder);
     file_lock::is_held(&folder.path.join(LOCK)) || folder.has_run()
@@ -278,7 +278,7 @@ struct Attempt<'a> {
     tasks: &'a [Task],
     task: &'a Task,
     index: usize,
-    /// The commit to begin at, or the reason why it cannot be found.
+    /// The commit at which to begin, or the reason why it cannot be found.
     commit: Result<String, FleetError>,
     build: Option<String>,
     branch: String,
@@ -297,11 +297,11 @@ impl Attempt<'_> {
         };
         let earlier = Ended::read(&folder.path)?;
         if earlier.is_some_and(|earlier| earlier.record.workflow != NOT_BEGUN) {
-            // The task has not begun: the earlier result remains, with its log.
+            // The task has not begun; the earlier result and its log stay.
             move_log(&folder.project.logs(), &folder.log)?;
             return Err(problem);
         }
-        // Another process has the task, its run was killed, or no money is left: there is no result.
+        // Another process has the task, its run was killed, or the money is used up: no result is written.
         let passes = ["locked", "disk", "budget"].contains(&problem.reason().name);
         if passes || !problem.is::<FleetError>() {
             return Err(problem);
@@ -330,7 +330,7 @@ impl Attempt<'_> {
             // The task was killed before it could write its result.
             record.clone()
         } else {
-            // Among several with the same number of replies, the last one is taken.
+            // Of several runs with the same number of replies, the last one is taken.
             runs.reverse();
             let start = self.start(&runs);
             self.ask(&repositories, commit, &start)?
@@ -393,7 +393,7 @@ impl Attempt<'_> {
         Ok(record)
     }
 
-    /// The error if the rest of the task's own limit does not pay for another call.
+    /// Returns the error for a task whose own limit does not cover another call.
     fn used_up(&self) -> Result<Error, PathError> {
         let (task, project) = (self.task, &self.folder.project);
         let error = FleetError::UsedUp {
@@ -405,7 +405,7 @@ impl Attempt<'_> {
         Ok(error.into())
     }
 
-    /// Makes the clone, unless an earlier start has done so.
+    /// Creates the clone, unless an earlier start has done so.
     fn prepare(&self, repositories: &Repositories, origin: &Origin<'_>) -> Result<(), Error> {
         let folder = self.folder;
         if !folder.clone.is_dir() {
@@ -416,11 +416,11 @@ impl Attempt<'_> {
             repositories.set_apart(origin, (&staged, &folder.clone), &apart)?;
             fs::rename(&staged, &folder.clone).map_err(PathError::of("make", &folder.clone))?;
         }
-        // An earlier start has ended, but the task may be retried.
+        // An earlier start has ended, but the task is retried.
         move_log(&folder.log, &folder.project.logs())
     }
 
-    /// Chooses how to continue after these runs: with the replies of the one that has the most, if there are any. Runs
+    /// Chooses how to continue after these runs: with the replies of the run that has the most, if there are any. Runs
     /// with several attempts cannot be resumed.
     fn start(&self, runs: &[PastRun]) -> Start {
         let replies = |run: &&PastRun| {
@@ -443,7 +443,7 @@ impl Attempt<'_> {
     ) -> Result<Ended, Error> {
         let (task, folder) = (self.task, self.folder);
         let message = format!("{}: {}", task.id, self.title());
-        // A killed task may have left any of them.
+        // A killed task may have left any of these files.
         let files =
             ["change.patch", "branch.bundle", "change", OUTPUT].map(|name| folder.path.join(name));
         let [patch, bundle, own, _] = &files;
@@ -458,7 +458,7 @@ impl Attempt<'_> {
             Err(error) if record.exit.code == 0 => record.end_with(&error, error.hint()),
             Ok(()) | Err(_) => {}
         }
-        // The clone is removed later.
+        // The clone is removed later, so locations must be verified now.
         sarif::verify_places(&mut record, &folder.clone);
         let spent = spent_in(&folder.project)?;
         // A build may have put a link there.
@@ -495,7 +495,7 @@ impl Attempt<'_> {
         Ok(ended)
     }
 
-    /// The first line of the query.
+    /// Returns the first line of the query.
     fn title(&self) -> String {
         let query = self.manifest.query(self.task).unwrap_or_default();
         let title = match first_line(&query) {
@@ -546,7 +546,7 @@ fn costs_in(project: &Project, cost: fn(&Step) -> Option<Usd>) -> Result<Micros,
     }))
 }
 
-/// Moves the runs' folders into the clone, or out of it.
+/// Moves the runs' folders into the clone or out of it.
 fn move_log(from: &Path, to: &Path) -> Result<(), Error> {
     let is_there = files::is_directory(from) && to.symlink_metadata().is_err();
     if is_there { rename(from, to) } else { Ok(()) }
