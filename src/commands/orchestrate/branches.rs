@@ -1,4 +1,4 @@
-//! Branches that specialists work on, each cloned from another one. Plain data.
+//! The branches that specialists work on, each cloned from another one. Plain data.
 
 /// An agent that works on a branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +21,7 @@ impl Specialist {
         }
     }
 
-    /// The specialist with this name.
+    /// Returns the specialist with this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|agent| agent.name() == name)
     }
@@ -34,7 +34,7 @@ pub struct BranchState {
     pub status: String,
     /// The progress.
     pub progress: BranchProgress,
-    /// The agent's response, neither shortened nor redacted; "" if it has given none.
+    /// The agent's response, neither shortened nor redacted; empty if there is none.
     pub output: String,
 }
 
@@ -55,7 +55,7 @@ pub const WORKLOG: &str = "worklog.md";
 /// The file name of the last review's log in the workspace.
 pub const REVIEW_LOG: &str = "codex_review.log";
 
-/// The path of a file on a branch. A relative one starts at the workspace, whose path has no trailing slash.
+/// Returns the path of a file on a branch. A relative path starts at `workspace`, which has no trailing slash.
 pub fn in_workspace(workspace: &str, path: &str) -> String {
     if path.starts_with('/') {
         return path.to_owned();

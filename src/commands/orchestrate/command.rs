@@ -1,8 +1,8 @@
 //! The `orchestrate` agent: two remote agents implement, review and fix a task until a review is clean; then the work
 //! is published.
 //!
-//! Defines which parts of the engine the agent uses, and in which order. Guarantees that a run ends with a report once
-//! its folder exists, however it ends.
+//! Defines which parts of the engine the agent uses, and in which order. Guarantees that a run whose folder exists ends
+//! with a report, whether or not it succeeds.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -63,7 +63,7 @@ const TOOL_TRIES: u32 = 10;
 /// Has a task implemented, reviewed and published.
 ///
 /// # Errors
-/// Fails if the work passes no review, or should have been published and was not.
+/// Fails if the work passes no review, or was not published although it should have been.
 pub fn orchestrate(
     context: &Context<'_>,
     arguments: &OrchestrateArgs,
@@ -90,9 +90,9 @@ pub fn orchestrate(
         Some((arguments, task, begun)) => (arguments, Some(task), Some(begun)),
         None => (arguments.clone(), given, None),
     };
-    // A headless run has no user to talk to, so stdout carries only the report.
+    // A headless run has no user to talk to, so standard output carries only the report.
     let is_plain = arguments.headless || arguments.replay.is_some() || arguments.plain;
-    // Without a home directory there is no history to keep, and line-based input is enough.
+    // Without a home directory, no history is stored, and line-based input suffices.
     let home = (!is_plain).then(|| home(context, &DEV).ok()).flatten();
     with_user(context, stdin, home.as_deref(), |context, open| {
         let place = OrchestratePlace::open(context, arguments, task, begun)?;
@@ -100,8 +100,7 @@ pub fn orchestrate(
     })
 }
 
-/// Works on the task, which the user is asked for if it is not known. They are asked only once everything else is
-/// complete.
+/// Works on the task. If there is none, the user is asked for it, after everything else has been prepared.
 fn serve(
     mut place: OrchestratePlace<'_>,
     stdin: Stdin,
@@ -109,7 +108,7 @@ fn serve(
 ) -> Result<Outcome, Failure> {
     let (context, is_headless) = (place.context, place.arguments.headless);
     if place.task.is_empty() && is_headless && !stdin.is_terminal {
-        // The task is all of standard input, since nothing else is read from it.
+        // The task is the whole of standard input, since nothing else is read from it.
         place.task = query::from_stdin(context)?;
     }
     let is_asked = place.task.is_empty();
@@ -142,7 +141,7 @@ fn serve(
 fn carry_out(place: &OrchestratePlace<'_>, answers: AnswerSource<'_>) -> Result<Outcome, Failure> {
     let context = place.context;
     let exchanges = ExchangeLog::before_run(context);
-    // Connects before the model is asked, so that an unreachable server costs nothing.
+    // Connect before the model is asked, so that an unreachable server costs nothing.
     let clock = RecordedClock::new(context.clock);
     let client = connect(
         context,
@@ -328,7 +327,7 @@ impl Orchestration<'_, '_> {
         Ok(())
     }
 
-    /// Checks that a review has passed the work, which is then only published.
+    /// Checks that a review has passed work that is only to be published.
     fn check_passed(&self, specialists: &Specialists<'_>) -> Result<(), Error> {
         if let Some((reason, _)) = missing_review(specialists)? {
             let limit = limit_hit(&specialists.lineage.borrow());
@@ -339,7 +338,7 @@ impl Orchestration<'_, '_> {
         Ok(())
     }
 
-    /// Checks the model's last words. If they are not a report, the user can reply in an interactive run.
+    /// Checks the model's last message. If it is not a report, the user can reply in an interactive run.
     fn ending(&self, ended: &Ended, specialists: &Specialists<'_>) -> Result<(), Objection> {
         let words = &ended.words;
         self.context.reporter.event(&Event::Words(words.clone()));
@@ -362,7 +361,7 @@ impl Orchestration<'_, '_> {
                 self.summary.replace(summary);
                 Ok(())
             }
-            // The model has no other option left: starting another agent would end the work, too.
+            // The model has no options left: starting another agent would also end the work.
             Err(Objection::Words(_))
                 if specialists.lineage.borrow().record.iterations >= MAX_REVIEWS =>
             {
@@ -373,7 +372,7 @@ impl Orchestration<'_, '_> {
         }
     }
 
-    /// Asks the user to reply to the model; `None` if they do not.
+    /// Asks the user to reply to the model; `None` if they do not reply.
     fn answer(&self, specialists: &Specialists<'_>) -> Result<Option<String>, Error> {
         let reply = |command| {
             let (lineage, model) = (specialists.lineage.borrow(), &self.place.settings.model);
@@ -385,8 +384,8 @@ impl Orchestration<'_, '_> {
         self.run.answered((PROMPT, PROMPT), AT_QUESTION, reply)
     }
 
-    /// Has the work published if that is enabled and the work is done or has hit the limit of reviews or time. Returns
-    /// the agent's report; `None` if nothing was published.
+    /// Has the work published if that is enabled and the work is done or has reached the limit of reviews or time.
+    /// Returns the agent's report; `None` if nothing was published.
     fn publish(
         &self,
         worked: &Result<(), Error>,
@@ -421,7 +420,7 @@ impl Orchestration<'_, '_> {
     }
 }
 
-/// The limit that work has hit if it is being published although no review has passed it.
+/// Returns the limit that the work has reached, if it is being published without having passed a review.
 fn limit_hit(lineage: &BranchTracker) -> Option<AgentError> {
     let record = lineage.publishing().map(|_| &lineage.record)?;
     if record.iterations >= MAX_REVIEWS {
@@ -436,7 +435,7 @@ fn limit_hit(lineage: &BranchTracker) -> Option<AgentError> {
     })
 }
 
-/// Waits for the agent that an earlier run has left at work, and continues from its branch; returns the description of
+/// Waits for the agent that an earlier run has left working, and continues from its branch. Returns a description of
 /// that run for the model.
 fn take_up(specialists: &Specialists<'_>) -> Result<Value, Error> {
     let waiting = specialists.lineage.borrow().waiting();
@@ -461,7 +460,7 @@ impl Watcher for Orchestration<'_, '_> {
         self.context.reporter.event(event);
     }
 
-    /// Saves the branches in the run's folder, so that even a killed run has a record of them.
+    /// Saves the branches in the run's folder, so that even a killed run leaves a record of them.
     fn changed(&self, lineage: &BranchTracker) -> Result<(), AgentError> {
         self.exchanges.check()?;
         let logged = self.run.with(|run| run.log.json(LINEAGE, &lineage.record));
@@ -470,15 +469,15 @@ impl Watcher for Orchestration<'_, '_> {
 
     fn sleep(&self, duration: Duration) -> Result<(), Interrupted> {
         if self.place.recorded.is_some() {
-            // Replays do not wait: everything has already happened.
+            // Replays do not wait, since everything has already happened.
             return self.context.interrupt.check();
         }
         self.context.interrupt.sleep(duration)
     }
 }
 
-/// The hint for an error that ends an orchestration. Points to the report rather than to `config.json`, which
-/// `orchestrate` does not read.
+/// Returns the hint for an error that ends an orchestration. It points to the report rather than to `config.json`,
+/// which `orchestrate` does not read.
 pub(crate) fn advice(error: &Error) -> Option<String> {
     use AgentError::{Interrupted, Left, LoopLimit, Model, OverBudget, ToolsFailed};
     match AgentError::of(error) {
@@ -490,7 +489,7 @@ pub(crate) fn advice(error: &Error) -> Option<String> {
     }
 }
 
-/// The status of an orchestration that ended with this result.
+/// Returns the status of an orchestration with this result.
 fn status(result: &Result<(), Error>) -> OrchestrationStatus {
     let Err(error) = result else {
         return OrchestrationStatus::Completed;

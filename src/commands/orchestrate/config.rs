@@ -27,19 +27,19 @@ const AZURE_VERSION: &str = "AZURE_OPENAI_API_VERSION";
 const MCP_URL: &str = "MCP_BASE_URL";
 /// The token for the MCP server.
 const MCP_TOKEN: &str = "MCP_BEARER_TOKEN";
-/// The delay before an agent is polled for the second time, in seconds.
+/// The delay between the first two polls of an agent, in seconds.
 const POLL_INITIAL: &str = "MCP_POLL_INITIAL_SECONDS";
 /// The maximum delay between polls, in seconds.
 const POLL_MAX: &str = "MCP_POLL_MAX_SECONDS";
 /// The time limit of an agent, in seconds.
 const POLL_TIMEOUT: &str = "MCP_POLL_TIMEOUT_SECONDS";
-/// The factor by which each delay is longer than the one before.
+/// The factor by which each delay is longer than the previous one.
 const POLL_FACTOR: &str = "MCP_POLL_BACKOFF_FACTOR";
 /// The project's name on the server.
 const PROJECT: &str = "PROJECT_NAME";
 /// The agents' work directory.
 const WORKSPACE: &str = "WORKSPACE_DIR";
-/// The token for the publishing agent's `git push`.
+/// The token with which the publishing agent runs `git push`.
 const GITHUB_TOKEN: &str = "GITHUB_TOKEN";
 /// The name of the commit's author.
 const AUTHOR_NAME: &str = "GIT_AUTHOR_NAME";
@@ -55,9 +55,9 @@ const POLL_TIMES: [(&str, f64); 3] = [
     (POLL_TIMEOUT, 10_800.0),
 ];
 const DEFAULT_FACTOR: f64 = 2.0;
-/// The shortest time accepted, in seconds; less would mean polling without a pause.
+/// The shortest accepted time, in seconds; shorter ones would amount to polling without a pause.
 const SHORTEST: f64 = 0.001;
-/// The longest time accepted, in seconds: some thirty years.
+/// The longest accepted time, in seconds: about thirty years.
 const LONGEST: f64 = 1e9;
 
 /// The configuration of an orchestration.
@@ -96,11 +96,11 @@ pub struct ConfigProblem {
 }
 
 impl AgentConfig {
-    /// Reads the environment, including variables from a `.env` file. The model's are skipped if another model is
-    /// selected, or none is asked.
+    /// Reads the environment, including variables from a `.env` file. The variables for the model are skipped if
+    /// another model is selected, or no model is asked.
     ///
     /// # Errors
-    /// Returns everything that is missing or wrong.
+    /// Returns all problems with missing or wrong variables.
     pub fn read(
         environment: &Environment,
         flags: &OrchestrateArgs,
@@ -138,7 +138,7 @@ struct Variables<'e> {
 }
 
 impl<'e> Variables<'e> {
-    /// Records a problem with a variable and how to fix it. Always returns `None`.
+    /// Records a problem with a variable, and how to fix it. Always returns `None`.
     fn wrong<T>(&mut self, variable: &str, what: &str, how: &str) -> Option<T> {
         let (message, hint) = (
             format!("`{variable}` {what}"),
@@ -148,7 +148,8 @@ impl<'e> Variables<'e> {
         None
     }
 
-    /// The trimmed value of a variable; `None` if it is unset or blank, or not UTF-8, which is recorded as a problem.
+    /// Returns the trimmed value of a variable; `None` if it is unset or blank, or if it is not UTF-8, which is
+    /// recorded as a problem.
     fn text(&mut self, variable: &str) -> Option<&'e str> {
         match self.environment.os(variable)?.to_str() {
             Some(text) => Some(text.trim()).filter(|text| !text.is_empty()),
@@ -156,7 +157,7 @@ impl<'e> Variables<'e> {
         }
     }
 
-    /// The value of a required variable; `otherwise` is the hint for doing without it.
+    /// Returns the value of a required variable; `otherwise` is a hint for doing without it.
     fn required(&mut self, variable: &str, otherwise: &str) -> Option<&'e str> {
         let known = self.problems.len();
         let text = self.text(variable);

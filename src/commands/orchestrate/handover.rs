@@ -7,8 +7,8 @@ use crate::record::orchestration::{
     OrchestrationRecord, OrchestrationSettings, OrchestrationStatus,
 };
 
-/// Writes the instructions for the user: what to do next and, unless everything is done, the command to continue.
-/// Ignores the report's own `instructions`.
+/// Writes the instructions for the user: the next step and, unless everything is done, the command to continue. Ignores
+/// the `instructions` in the report itself.
 pub fn instructions(
     report: &OrchestrationRecord,
     settings: &OrchestrationSettings,
@@ -16,7 +16,7 @@ pub fn instructions(
 ) -> String {
     let (status, latest) = (report.status, &report.latest_branch_id);
     let is_published = report.publish_report.is_some();
-    // Nothing was tried.
+    // Publishing was refused before it was tried.
     let begun = settings.begun.as_ref();
     let is_refused =
         begun.is_some_and(|begun| begun.publish_only) && report.publish_error.is_none();
@@ -54,7 +54,7 @@ pub fn instructions(
     if status == OrchestrationStatus::Completed {
         return parts.join(" ");
     }
-    // An agent that still publishes after an interrupt is named below.
+    // An agent that is still publishing after an interrupt is named below.
     let is_said = matches!(
         status,
         OrchestrationStatus::PublishFailed | OrchestrationStatus::Interrupted
@@ -102,14 +102,14 @@ pub fn instructions(
     format!("{}:\n\n{}", parts.join(" "), command(report, settings))
 }
 
-/// The warning about an agent that may have been started all the same.
+/// Returns the warning about an agent that may have been started although the call failed.
 pub fn unknown_branch(agent: &str) -> String {
     format!(
         "`{agent}` may have been started on a further branch, whose id is not known: look at the project on the server"
     )
 }
 
-/// The shell command that continues from the last branch that succeeded.
+/// Returns the shell command that continues from the last branch that succeeded.
 fn command(report: &OrchestrationRecord, settings: &OrchestrationSettings) -> String {
     let mut words = vec![
         "dev-agent",
@@ -123,7 +123,7 @@ fn command(report: &OrchestrationRecord, settings: &OrchestrationSettings) -> St
     }
     let task = ["--task", &report.task];
     let command = shlex::try_join(words.iter().copied().chain(task));
-    // A task that contains NUL cannot be an argument, so the command will ask for it.
+    // A task that contains NUL cannot be an argument; without it, the command asks for the task.
     command
         .or_else(|_| shlex::try_join(words))
         .unwrap_or_default()

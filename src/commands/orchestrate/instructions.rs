@@ -11,7 +11,7 @@ const SYSTEM: &str = include_str!("../../../prompts/orchestrate_system.txt").tri
 pub const FORM: &str = "Use the tools that you are given, one call a turn. A reply without a tool call is the final \
                         report, a JSON object and nothing else; it ends the work.";
 
-/// The system prompt for work in this directory on each branch.
+/// Returns the system prompt for work in this directory on each branch.
 pub fn system_prompt(workspace: &str) -> String {
     SYSTEM.replace("{workspace}", workspace)
 }
@@ -20,8 +20,8 @@ pub fn system_prompt(workspace: &str) -> String {
 const BEGUN: &str = "An earlier run has begun this work: `begun` has its branches, which you may read. Go on from \
                      the last one that succeeded, with the next step of the workflow.";
 
-/// The first messages of the conversation: the task, the start branch, the project and the workspace, as JSON; and
-/// what an earlier run has begun, if there is one.
+/// Returns the first messages of the conversation: the task, the start branch, the project and the workspace, as JSON,
+/// and the work that an earlier run has begun, if any.
 pub fn initial_messages(
     task: &str,
     [branch, project, workspace]: [&str; 3],

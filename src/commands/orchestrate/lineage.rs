@@ -1,7 +1,7 @@
 //! The branches of an orchestration, and the one from which the work continues. Pure.
 //!
-//! Guarantees that only the last branch that succeeded is cloned, so that the work forms a single line from the branch
-//! where it began.
+//! Guarantees that only the last branch that succeeded is cloned, so that the work forms a single line from the start
+//! branch.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ const SHOWN: usize = 80;
 pub struct BranchTracker {
     /// The branches, in the form in which they are saved.
     pub record: Lineage,
-    /// Branches that are no longer waited for, although their agents are not known to have ended.
+    /// Branches that are no longer waited for, although their agents may still be working.
     left: Vec<String>,
 }
 
@@ -44,34 +44,34 @@ impl BranchTracker {
         }
     }
 
-    /// The branch to clone next: the last one that succeeded, or the start branch.
+    /// Returns the branch to clone next: the last one that succeeded, or the start branch.
     pub fn latest(&self) -> &str {
         &self.record.latest_branch_id
     }
 
-    /// The agent and the branch of the last run that succeeded.
+    /// Returns the agent and the branch of the last run that succeeded.
     pub fn last_success(&self) -> Option<(Specialist, &str)> {
         let mut records = self.record.branches.iter();
         let record = records.find(|record| record.id == self.latest())?;
         Some((Specialist::named(&record.agent)?, &record.id))
     }
 
-    /// The agent that is being waited for, and the record of its branch.
+    /// Returns the agent that is being waited for, and the record of its branch.
     pub fn waiting(&self) -> Option<(Specialist, BranchRecord)> {
         let last = self.record.branches.last();
         let last = last.filter(|last| self.record.waiting_for.as_ref() == Some(&last.id))?;
         Some((Specialist::named(&last.agent)?, last.clone()))
     }
 
-    /// The agent that is being waited for while it publishes the work, and the record of its branch.
+    /// Returns the agent that is being waited for, if it publishes the work, and the record of its branch.
     pub fn publishing(&self) -> Option<(Specialist, BranchRecord)> {
         self.waiting().filter(|_| self.record.publishes)
     }
 
-    /// Checks that a branch may be cloned; a blank id means the one that may.
+    /// Checks that a branch may be cloned; a blank id stands for the only one that may be.
     ///
     /// # Errors
-    /// Fails if the branch may not be cloned. The error names the one that may.
+    /// Fails if the branch may not be cloned. The error names the one that may be.
     pub fn check_parent(&self, branch: &str) -> Result<(), CallFailure> {
         let (branch, latest) = (branch.trim(), self.latest());
         if branch.is_empty() || branch == latest {
@@ -93,7 +93,7 @@ impl BranchTracker {
         self.record.start_branch_id == branch || records.any(|record| record.id == branch)
     }
 
-    /// Records that an agent is being started, which may publish the work.
+    /// Records that an agent, which may be about to publish the work, is being started.
     pub fn starting(&mut self, agent: Specialist, publishes: bool) {
         self.record.starting = Some(agent.name().to_owned());
         self.record.publishes = publishes;
@@ -126,8 +126,8 @@ impl BranchTracker {
         self.record.waiting_for = None;
     }
 
-    /// Records that the last agent started has succeeded, so that the work continues from its branch. If the agent is
-    /// the reviewer, this counts as a review.
+    /// Records that the last agent started has succeeded, so that the work continues from its branch. A success of the
+    /// reviewer counts as a review.
     pub fn succeeded(&mut self) {
         if let Some(last) = self.record.branches.last() {
             self.record.latest_branch_id.clone_from(&last.id);
@@ -143,7 +143,7 @@ impl BranchTracker {
         record.is_some_and(|record| record.verdict.replace(verdict) != Some(verdict))
     }
 
-    /// The branches whose agents may still be working, since they are not known to have ended.
+    /// Returns the branches whose agents may still be working.
     pub fn working(&self) -> impl Iterator<Item = &str> {
         let branches = self.left.iter().chain(&self.record.waiting_for);
         branches.map(|branch| &**branch)
@@ -188,7 +188,7 @@ mod tests {
         let lineage = serde_json::to_value(&tracker.record).unwrap();
         let waiting = (&lineage["waiting_for"], &lineage["latest_branch_id"]);
         assert_eq!(waiting, (&"b5".into(), &"b3".into()));
-        // It takes too long, so the last completed work is published.
+        // The agent takes too long, so the last completed work is published.
         tracker.started("b6", "b3", ClaudeCode);
         assert!(tracker.working().eq(["b5", "b6"]));
         tracker.ended();

@@ -13,8 +13,8 @@
 //! | [`talk`] | the talk with the user before there is a task, and at questions |
 //! | [`publish`], [`handover`] | publishing the work, and the closing instructions for the user |
 //!
-//! Guarantees that the branches form a single line, each cloned from the last one that succeeded, and that work does
-//! not count as done unless a review has passed it.
+//! Guarantees that the branches form a single line, each cloned from the last one that succeeded, and that work counts
+//! as done only if a review has passed it.
 
 pub(crate) mod args;
 pub mod branches;

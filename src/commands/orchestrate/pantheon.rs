@@ -14,17 +14,17 @@ pub const TOOLS: [&str; 3] = [EXPLORE, GET_BRANCH, READ_FILE];
 const EXPLORE: &str = "parallel_explore";
 const GET_BRANCH: &str = "get_branch";
 const READ_FILE: &str = "branch_read_file";
-/// A tool that some servers have, which returns an agent's response.
+/// A tool of some servers that returns an agent's response.
 const OUTPUT: &str = "branch_output";
 
 /// The statuses that the server reports for an agent that has succeeded, in lower case.
 const SUCCEEDED: [&str; 4] = ["succeed", "finished", "ready_for_manifest", "manifesting"];
 const FAILED: &str = "failed";
 
-/// JSON pointers to an agent's response; the first one with text counts.
+/// JSON pointers to an agent's response; the first one that leads to text is used.
 const OUTPUTS: [&str; 3] = ["/output", "/latest_snap/output", "/manifest/summary"];
 
-/// JSON pointers to a file's content; the first one that exists counts.
+/// JSON pointers to a file's content; the first one that exists is used.
 const CONTENTS: [&str; 5] = [
     "/content",
     "/file_content",
@@ -36,10 +36,10 @@ const CONTENTS: [&str; 5] = [
 /// The maximum length of a server's answer in a message, in characters.
 const SHOWN: usize = 500;
 
-/// JSON pointers to the id of a branch's last snapshot; the first one with text counts.
+/// JSON pointers to the id of a branch's last snapshot; the first one that leads to text is used.
 const SNAPSHOTS: [&str; 2] = ["/latest_snap_id", "/latest_snap/id"];
 
-/// The state of a branch before another one was cloned from it, which the clone shows until its agent has begun.
+/// The state of a branch before it was cloned. The clone shows this state until its agent has begun.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParentState {
     snapshot: String,
@@ -52,19 +52,20 @@ pub struct Pantheon<'a> {
     pub tools: &'a dyn McpTools,
     /// Redacts known keys.
     pub redactor: &'a Redactor,
-    /// The arguments of the server's tool for an agent's response, besides the branch; `None` if it has no such tool.
+    /// The arguments, in addition to the branch, of the server's tool for an agent's response; `None` if there is no
+    /// such tool.
     pub output: Option<Value>,
 }
 
 impl Pantheon<'_> {
-    /// Finds the tool for an agent's response among those of the server; returns its further arguments.
+    /// Finds the tool for an agent's response among those of the server. Returns its additional arguments.
     pub fn output_tool(tools: &[ToolDescription]) -> Option<Value> {
         let tool = tools.iter().find(|tool| tool.name == OUTPUT)?;
         let full = tool.whole.pointer("/inputSchema/properties/full_output");
         Some(full.map_or(json!({}), |_| json!({"full_output": true})))
     }
 
-    /// Starts an agent on a new branch of `project`, cloned from `parent`; returns the new branch's id. The call is not
+    /// Starts an agent on a new branch of `project`, cloned from `parent`. Returns the new branch's id. The call is not
     /// repeated if the server may have begun to process it.
     ///
     /// # Errors
@@ -87,7 +88,8 @@ impl Pantheon<'_> {
         })
     }
 
-    /// The state of the agent on a branch, which was cloned from one in this state, if that is known.
+    /// Returns the state of the agent on a branch. `parent` is the state of the branch from which it was cloned, if
+    /// known.
     ///
     /// # Errors
     /// Fails if the server does not report the state.
@@ -116,7 +118,7 @@ impl Pantheon<'_> {
         Ok(state)
     }
 
-    /// The state of a branch that is about to be cloned; `None` if the server does not report its snapshot.
+    /// Returns the state of a branch that is about to be cloned; `None` if the server does not report its snapshot.
     ///
     /// # Errors
     /// Fails only with errors that end the work.
@@ -155,10 +157,10 @@ impl Pantheon<'_> {
 /// The hint if the server did not return a new branch.
 pub(super) const MAY_BE_AT_WORK: &str =
     "an agent may be at work all the same, on a branch that is not known";
-/// The code of a failure that the server reports.
+/// The code of failures reported by the server.
 const MCP_ERROR: &str = "mcp_error";
 
-/// Converts a server error: most are reported to the model, but a lost connection or a signal ends the work.
+/// Converts a server error. Most are reported to the model, but a lost connection or a signal ends the work.
 fn tool_error(error: McpError) -> ToolError {
     if error.is_lost() {
         return error.into();
@@ -175,7 +177,7 @@ pub(super) fn failed(
     ToolError::Failed(CallFailure::new(code, message, hint))
 }
 
-/// The new branch's id: at the top level, in `branch`, or in the first of `branches`.
+/// Returns the new branch's id: at the top level, in `branch`, or in the first of `branches`.
 fn id_in(answer: &Value) -> Option<&str> {
     let places = [answer, &answer["branch"], &answer["branches"][0]];
     let ids = places
@@ -185,7 +187,7 @@ fn id_in(answer: &Value) -> Option<&str> {
     ids.find(|id| !id.is_empty())
 }
 
-/// The state in an answer. Large texts are moved, not copied.
+/// Returns the state in an answer. Large texts are moved, not copied.
 fn state_in(answer: Value, parent: Option<&ParentState>) -> BranchState {
     let answer = inner(answer);
     let status = status_in(&answer);
@@ -208,7 +210,7 @@ fn state_in(answer: Value, parent: Option<&ParentState>) -> BranchState {
     }
 }
 
-/// The branch in an answer, at the top level or in `branch`.
+/// Returns the branch in an answer, which is at the top level or in `branch`.
 fn inner(mut answer: Value) -> Value {
     if answer.get("status").is_some() {
         return answer;
@@ -229,7 +231,7 @@ fn snapshot_in(branch: &Value) -> Option<&str> {
     found.find(|id| !id.is_empty())
 }
 
-/// An agent's response, in one of the known fields.
+/// Returns an agent's response, which is in one of the known fields.
 fn output_in(mut answer: Value) -> String {
     let mut outputs = OUTPUTS.iter().filter_map(|place| {
         let output = text_of(answer.pointer_mut(place)?.take());
@@ -238,16 +240,16 @@ fn output_in(mut answer: Value) -> String {
     outputs.next().unwrap_or_default()
 }
 
-/// Returns `true` if the state is still that of the parent, which a new branch starts with.
+/// Returns `true` if the state is still that of the parent, with which a new branch starts.
 fn is_parents(state: &Value) -> bool {
     let (snap, parent) = (&state["latest_snap_id"], &state["parent_id"]);
     !snap.is_null() && snap == parent
 }
 
-/// A file's content: the first of the known fields, or else the answer itself.
+/// Returns a file's content: the first of the known fields, or else the answer itself.
 ///
 /// # Errors
-/// A description of the problem.
+/// Returns a description of the problem.
 fn content_of(mut answer: Value) -> Result<String, String> {
     if !answer["error"].is_null() || answer["status"] == "error" {
         return Err(one_line(&answer.to_string(), SHOWN));
@@ -275,7 +277,7 @@ fn is_text(encoding: &str) -> bool {
         .any(|text| encoding.eq_ignore_ascii_case(text))
 }
 
-/// Converts a value to text: a string as it is, `null` to an empty text, and anything else to JSON.
+/// Converts a value to text: a string unchanged, `null` to an empty text, and anything else to JSON.
 fn text_of(value: Value) -> String {
     match value {
         Value::String(text) => text,
@@ -429,7 +431,7 @@ mod tests {
                 Succeeded,
                 "d",
             ),
-            // The new branch has no results of its own yet.
+            // The new branch has no results yet.
             (
                 json!({"status": "succeed", "latest_snap_id": "s0", "parent_id": "s0", "output": "old"}),
                 "succeed",
@@ -487,7 +489,7 @@ mod tests {
                 Succeeded,
             ),
             (json!({"status": "succeed"}), Succeeded),
-            // An agent that fails at once leaves no snapshot.
+            // An agent that fails immediately leaves no snapshot.
             (json!({"status": "failed", "latest_snap_id": "s0"}), Failed),
         ] {
             let state = state_in(answer.clone(), parent.as_ref());

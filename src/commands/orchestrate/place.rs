@@ -22,29 +22,29 @@ use crate::run::selection::{self, ModelKey, Models};
 use crate::sys::error::Error;
 use crate::sys::files::{self, Links, MIB, PathError};
 
-/// The limit of consecutive replies that are neither a call nor a report.
+/// The maximum number of consecutive replies that are neither a call nor a report.
 const TRIES: u32 = 3;
-/// The limit of model calls. Eight rounds of working, reviewing and reading take 25.
+/// The maximum number of model calls. Eight rounds of working, reviewing and reading take 25.
 const MOST_LOOPS: u16 = 100;
 
-/// The maximum size of the recorded answers of a server, in bytes: each answer may have 16 MB.
+/// The maximum size of the recorded answers of a server, in bytes; a single answer may have 16 MB.
 const LARGEST: u64 = 4096 * MIB;
 
 /// Everything an orchestration needs, prepared before it starts.
 pub struct OrchestratePlace<'c> {
     /// The context of the command.
     pub context: &'c Context<'c>,
-    /// The command line, with what the user has chosen instead.
+    /// The command line, with the values that the user has changed since.
     pub arguments: OrchestrateArgs,
     /// The model.
     pub models: Models<'c>,
-    /// The deployment that the environment variables name; `None` if another model was asked for at the start.
+    /// The deployment named by the environment variables; `None` if another model was requested at the start.
     pub azure: Option<AzureVariables>,
-    /// The work to do; empty until the user gives it.
+    /// The task; empty until the user enters it.
     pub task: String,
     /// The settings needed to replay the run.
     pub settings: OrchestrationSettings,
-    /// The publishing agent's data; `None` if nothing is published.
+    /// The data for the publishing agent; `None` if nothing is published.
     pub publishing: Option<Publishing>,
     /// The limits of the model.
     pub limits: LimitsRecord,
@@ -55,10 +55,10 @@ pub struct OrchestratePlace<'c> {
 }
 
 impl<'c> OrchestratePlace<'c> {
-    /// Reads everything from the configuration, or from the run to replay; continues the work that has `begun`.
+    /// Prepares everything from the configuration, or from the run to replay; continues the work that has `begun`.
     ///
     /// # Errors
-    /// Fails if something is missing or wrong.
+    /// Fails if part of the setup is missing or wrong.
     pub fn open(
         context: &'c Context<'c>,
         arguments: OrchestrateArgs,
@@ -145,11 +145,11 @@ impl<'c> OrchestratePlace<'c> {
     }
 }
 
-/// Selects the model of the `recording`, or else the one given by `--model`, or else the deployment in the environment
-/// variables.
+/// Selects the model of the `recording`, or else the one given with `--model`, or else the deployment in the
+/// environment variables.
 ///
 /// # Errors
-/// Fails if there is no such model, or something is missing for it.
+/// Fails if there is no such model, or part of its setup is missing.
 pub fn models<'c>(
     context: &Context<'c>,
     choice: &ModelChoice,
@@ -171,7 +171,7 @@ pub fn models<'c>(
             let key = ModelKey::Given(Some(azure.key.clone()), Some(source));
             (azure.spec.clone(), key)
         }
-        // The problems with the variables have been reported.
+        // The problems with the variables have already been reported.
         (None, None, None) => return Err(NotReady::default().into()),
     };
     agent_models::one_model(context, choice, None, spec, key)

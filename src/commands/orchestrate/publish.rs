@@ -1,7 +1,7 @@
-//! Has the work published by an agent, and checks the agent's report.
+//! Publishing of the work by an agent, and the check of the agent's report.
 //!
-//! The only module that puts the token into a prompt. Guarantees that nothing counts as published without a repository,
-//! a branch and a commit.
+//! Only this module puts the token into a prompt. Guarantees that work counts as published only with a repository, a
+//! branch and a commit.
 
 use serde_json::{Map, Value};
 
@@ -27,10 +27,10 @@ pub struct Publishing {
 }
 
 impl Publishing {
-    /// The prompt, including the token, for a task in the user's words and the work directory on each branch.
+    /// Returns the prompt, including the token, for a task in the user's words and the work directory on each branch.
     pub fn prompt(&self, task: &str, workspace: &str) -> String {
         let token = self.token.as_ref().map_or("", ApiKey::expose);
-        // The task comes last, so that no braces in it are replaced.
+        // The task is inserted last, so that braces in it are not replaced.
         PROMPT
             .replace("{token}", &shell_quoted(token))
             .replace("{workspace}", workspace)
@@ -59,8 +59,8 @@ impl Publishing {
 /// Characters that may surround a value in a line of a report.
 const MARKS: &[char] = &['*', '`', '_', '"', ' ', '\t'];
 
-/// Checks that a response states the location of the work: in the last JSON object with a `repository` or, without one,
-/// in lines such as `branch: fix-login`.
+/// Checks that a response states where the work was published: in the last JSON object with a `repository` or, without
+/// one, in lines such as `branch: fix-login`.
 fn check_report(answer: &str) -> Result<(), String> {
     if answer.trim().is_empty() {
         return Err("the agent has given no report".to_owned());
@@ -111,11 +111,11 @@ fn is_hash(value: &str) -> bool {
 }
 
 /// Has the work published from the last branch that succeeded, or waits for the agent that an earlier run has left
-/// publishing it, and continues from the new branch. Returns the agent's report.
+/// publishing it. Continues from the new branch, and returns the agent's report.
 ///
 /// # Errors
-/// Failed if the agent does not publish the work, does not say where, or exceeds its time limit. Fatal for anything
-/// else that ends the work, such as a signal.
+/// Returns [`ToolError::Failed`] if the agent does not publish the work, does not say where, or exceeds its time limit.
+/// Returns [`ToolError::Fatal`] for anything else that ends the work, such as a signal.
 pub fn publish(specialists: &Specialists<'_>, prompt: &str) -> Result<ToolOutput, ToolError> {
     const AGENT: Specialist = Specialist::ClaudeCode;
     let publishing = specialists.lineage.borrow().publishing();
@@ -226,7 +226,7 @@ mod tests {
                 r#"{"repository": "r/x", "branch": "", "commit": "0123abc"}"#,
                 branch,
             ),
-            // A report is not completed from text elsewhere.
+            // Fields missing in a report are not taken from text elsewhere.
             (
                 "{\"repository\": \"r/x\", \"branch\": \"b\"}\ncommit: 0123abc",
                 hash,

@@ -26,7 +26,7 @@ impl FinalReport {
     /// Parses a report: a JSON object, alone or in one code fence.
     ///
     /// # Errors
-    /// A description of the mistake, for the model.
+    /// Returns a description of the mistake, for the model.
     pub fn read(reply: &str) -> Result<Self, String> {
         let text = json!({"type": "string"});
         let form = json!({"type": "object", "required": ["is_finished", "task", "summary"],
@@ -49,21 +49,21 @@ impl FinalReport {
     }
 }
 
-/// Checks that a review has passed the work before the model's final report is accepted. If none has, the report counts
-/// as a malformed reply.
+/// Checks that a review has passed the work, before the model's final report is accepted. If no review has, the report
+/// is treated as a malformed reply.
 ///
 /// # Errors
-/// The objection to the report, or an error from reading the review's log that ends the work.
+/// Returns the objection to the report, or an error from reading the review's log that ends the work.
 pub fn ending(specialists: &Specialists<'_>) -> Result<(), Objection> {
     let message = |(why, advice)| format!("the report does not count: {why}{advice}");
     let missing = missing_review(specialists).map_err(Objection::Over)?;
     missing.map_or(Ok(()), |missing| Err(Objection::Words(message(missing))))
 }
 
-/// Returns why no review has passed the work, and the advice on it for the model; `None` if one has.
+/// Returns the reason why no review has passed the work, with advice for the model; `None` if a review has.
 ///
 /// # Errors
-/// An error from reading the review's log that ends the work.
+/// Fails with errors from reading the review's log that end the work.
 pub fn missing_review(
     specialists: &Specialists<'_>,
 ) -> Result<Option<(String, &'static str)>, AgentError> {
@@ -147,7 +147,7 @@ mod tests {
         }
     }
 
-    /// Checks a report after runs of these agents, with this review's log.
+    /// Checks a final report after runs of these agents, with this log of the review.
     fn objection(runs: &[(Specialist, bool)], log: Option<&'static str>) -> Result<(), String> {
         let states = runs.iter().map(|(_, succeeds)| match succeeds {
             true => succeeded(""),

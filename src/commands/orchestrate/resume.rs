@@ -1,6 +1,6 @@
-//! An earlier orchestration that another run continues or publishes.
+//! An earlier orchestration to continue or to publish.
 //!
-//! Reads the earlier run's folder, and writes nothing. Guarantees that a run in progress is left alone.
+//! Reads the earlier run's folder, and writes nothing. Guarantees that a run in progress is not touched.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ use crate::sys::error::Error;
 use crate::sys::file_lock;
 use crate::sys::files::{self, Links, MIB};
 
-/// The earlier run has not ended.
+/// The earlier run is still in progress.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 #[error("the run `{}` is still going on", .0.display())]
 #[diagnostic(help("wait until it has ended, or interrupt it"))]
@@ -39,19 +39,19 @@ struct NoLineage(PathBuf, io::Error);
 /// Work to continue, with the arguments and the task that the run was started with.
 pub type BegunRun = (OrchestrateArgs, String, BegunWork);
 
-/// The state that an earlier run leaves to another one.
+/// The state that an earlier run hands over to another one.
 #[derive(Debug)]
 pub enum Begun {
     /// Work to continue.
     Work(Box<BegunRun>),
-    /// Nothing: its work is published.
+    /// Nothing, since the work is published.
     Published(Box<OrchestrationRecord>),
 }
 
-/// Reads the run that `--resume` or `--publish-only` names; `None` without these flags.
+/// Reads the run named by `--resume` or `--publish-only`; `None` without these flags.
 ///
 /// # Errors
-/// Fails if there is no such run, it is not an orchestration, is still in progress, or has left nothing to resume.
+/// Fails if there is no such run, or it is not an orchestration, is still in progress, or has left nothing to resume.
 pub fn begun(context: &Context<'_>, arguments: &OrchestrateArgs) -> Result<Option<Begun>, Error> {
     let publish_only = arguments.publish_only.is_some();
     let run = arguments.resume.as_deref();
@@ -79,7 +79,7 @@ pub fn begun(context: &Context<'_>, arguments: &OrchestrateArgs) -> Result<Optio
     let mut lineage: Lineage = json(folder, LINEAGE).map_err(no_lineage)?;
     let is_cut_off = is_killed && lineage.publishes && lineage.starting.is_none();
     if let Some(last) = lineage.branches.last().filter(|_| is_cut_off) {
-        // The report of the agent that publishes may be lost, so the agent is waited for again.
+        // The publishing agent's report may be lost, so wait for the agent again.
         lineage.latest_branch_id.clone_from(&last.parent);
         lineage.waiting_for = Some(last.id.clone());
     }
@@ -101,7 +101,7 @@ pub fn begun(context: &Context<'_>, arguments: &OrchestrateArgs) -> Result<Optio
     Ok(Some(Begun::Work(Box::new((arguments, task, work)))))
 }
 
-/// Returns the task and the settings of a recorded run, with all of its record.
+/// Returns the task and the settings of a recorded run, together with its complete record.
 ///
 /// # Errors
 /// Fails if the run is not an orchestration.

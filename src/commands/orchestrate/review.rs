@@ -1,4 +1,4 @@
-//! The verdict in a review's log, and the findings that contradict it. Pure.
+//! The verdict in a review's log, and findings that contradict it. Pure.
 
 use std::sync::LazyLock;
 
@@ -8,7 +8,8 @@ use crate::record::branches::ReviewVerdict;
 use crate::secret::escapes::without_escapes;
 use crate::sys::text::regex;
 
-/// Matches a verdict's label and the rest of its line, at the line's beginning or anywhere.
+/// Matches a verdict's label and the rest of its line: the first pattern only at the beginning of a line, the second
+/// anywhere.
 static VERDICTS: LazyLock<[Regex; 2]> = LazyLock::new(|| {
     [r"^[^\w\n]*", r"\b"].map(|before| {
         regex(&format!(
@@ -22,7 +23,7 @@ static FINDING: LazyLock<Regex> = LazyLock::new(|| {
     regex(r"(?im)^[^\w\n]*(?:\d+[.)][^\w\n]*)?P[01][*_`\])]*[ \t]*:(?<said>[^\n]*)")
 });
 
-/// Matches the text after `P0:` if there is no finding.
+/// Matches text after `P0:` that states that there is no finding.
 static NOTHING: LazyLock<Regex> = LazyLock::new(|| {
     let things = r"(\w+ )?(issue|finding|problem|bug)s?\b";
     regex(&format!(
@@ -33,9 +34,9 @@ static NOTHING: LazyLock<Regex> = LazyLock::new(|| {
 /// Characters that may surround a verdict: punctuation of Markdown and JSON.
 const MARKS: &[char] = &['*', '_', '`', '"', ',', '.', '}', ' ', '\t', '\r'];
 
-/// The verdict in the log's first line that begins with `VERDICT:`, or else after the first one anywhere; `None` if the
-/// log has neither a verdict nor a finding. Clean only if it says `CLEAN` and nothing else, and no line is a P0 or P1
-/// finding.
+/// Returns the verdict in the log's first line that begins with `VERDICT:`, or else after the first `VERDICT:`
+/// anywhere; `None` if the log has neither a verdict nor a finding. The verdict is clean only if it is exactly `CLEAN`
+/// and no line is a P0 or P1 finding.
 pub fn verdict_of(log: &str) -> Option<ReviewVerdict> {
     let log = without_escapes(log);
     let mut findings = FINDING.captures_iter(&log);
@@ -82,7 +83,7 @@ mod tests {
             ("\u{1b}[1mVERDICT: ISSUES\u{1b}[0m", Some(Issues)),
             ("No findings.", None),
             ("", None),
-            // Prose about verdicts does not count if a line begins with a verdict.
+            // Prose about verdicts is ignored if a line begins with a verdict.
             (
                 "I write `VERDICT: CLEAN` once P1 is gone.\nVERDICT: ISSUES",
                 Some(Issues),
@@ -113,7 +114,7 @@ mod tests {
                 Some(Clean),
             ),
             ("VERDICT: CLEAN\nThe P0: a crash is mended.", Some(Clean)),
-            // This also holds without a verdict.
+            // This also applies without a verdict.
             ("Findings\n- P1: broken\n", Some(Issues)),
             ("P0: none\nP1: none\n", None),
         ] {

@@ -1,4 +1,4 @@
-//! Branches with scripted answers, and a clock that advances only by waiting, for tests.
+//! A scripted server for branches, and a clock that advances only by waiting, for tests.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -47,7 +47,7 @@ pub(crate) fn failed_state(output: &str) -> State {
 #[derive(Default)]
 pub(crate) struct Scripted {
     states: RefCell<VecDeque<State>>,
-    /// The files: path, content.
+    /// The files, by path and content.
     pub(crate) files: RefCell<Vec<(&'static str, &'static str)>>,
     /// The events so far.
     pub(crate) log: RefCell<Vec<String>>,

@@ -1,8 +1,8 @@
-//! Runs a specialist on its own branch, and waits until it has finished.
+//! Runs specialists, each on a separate branch, and waits until they have finished.
 //!
-//! Accesses the clock and sleeps only through its dependencies. Guarantees that the lineage is reported before each
-//! wait and after each run; that a response is of bounded length and contains no known key; and that even a long
-//! response is never copied.
+//! Uses the clock and sleeps only through its dependencies. Guarantees that the lineage is reported before each wait
+//! and after each run, that a response is of bounded length and contains no known key, and that even a long response is
+//! never copied.
 
 use std::cell::RefCell;
 use std::io::Write;
@@ -57,13 +57,13 @@ pub trait Watcher {
 pub struct FinishedBranch {
     /// The branch's id.
     pub id: String,
-    /// Its last status.
+    /// The branch's last status.
     pub status: String,
     /// The agent's response, without known keys and no longer than [`LONGEST_TEXT`].
     pub response: String,
 }
 
-/// The specialists, and the branches they work on.
+/// The specialists and their branches.
 pub struct Specialists<'a> {
     /// The server that hosts the branches.
     pub branches: Pantheon<'a>,
@@ -81,7 +81,7 @@ pub struct Specialists<'a> {
     pub workspace: &'a str,
     /// The branches so far.
     pub lineage: RefCell<BranchTracker>,
-    /// True if a branch's state is queried before it is cloned; runs recorded by older versions did not do so.
+    /// `true` if the state of a branch is queried before it is cloned; runs recorded by older versions did not do so.
     pub asks_parents: bool,
     /// The time when the work began.
     pub started: Duration,
@@ -89,10 +89,10 @@ pub struct Specialists<'a> {
 
 impl Specialists<'_> {
     /// Has an agent work on a clone of the last branch that succeeded, and continues the work from the clone. `parent`
-    /// is the id of the branch to clone, or blank.
+    /// is the id of the branch to clone, or blank for that branch.
     ///
     /// # Errors
-    /// Same as [`run`](Self::run); also fails, before anything is started, if `parent` is any other branch.
+    /// Same as for [`run`](Self::run); also fails, before anything is started, if `parent` is any other branch.
     pub fn execute(
         &self,
         agent: Specialist,
@@ -106,13 +106,13 @@ impl Specialists<'_> {
         Ok(finished)
     }
 
-    /// Has an agent work on, or publish, a clone of the last branch that succeeded. The work does not continue from the
-    /// clone.
+    /// Has an agent work on a clone of the last branch that succeeded, or publish it. The work does not continue from
+    /// the clone.
     ///
     /// # Errors
-    /// Failed if no agent is known to have started, the agent has failed, or the server does not report its state.
-    /// Fatal if the agent exceeds its time limit, or a signal arrives. An agent that is not known to have ended is
-    /// still recorded as waited for.
+    /// Returns [`ToolError::Failed`] if it is not certain that an agent has started, the agent has failed, or the
+    /// server does not report its state. Returns [`ToolError::Fatal`] if the agent exceeds its time limit, or a signal
+    /// arrives. An agent that may still be working is still recorded as waited for.
     pub fn run(
         &self,
         agent: Specialist,
@@ -143,10 +143,10 @@ impl Specialists<'_> {
         self.reported(self.wait_for(&id, agent, began, before.as_ref()))
     }
 
-    /// Waits for the agent that an earlier run has left at work. The work does not continue from its branch.
+    /// Waits for the agent that an earlier run has left working. The work does not continue from its branch.
     ///
     /// # Errors
-    /// Same as [`run`](Self::run).
+    /// Same as for [`run`](Self::run).
     pub fn take_up(
         &self,
         (agent, last): (Specialist, BranchRecord),
@@ -162,7 +162,7 @@ impl Specialists<'_> {
         Ok(asked.transpose()?.flatten())
     }
 
-    /// Reports the change at the end of a wait, whatever its outcome.
+    /// Reports the change at the end of a wait, successful or not.
     fn reported<T>(&self, done: Result<T, ToolError>) -> Result<T, ToolError> {
         let reported = self.report_change();
         let finished = done?;
@@ -179,8 +179,8 @@ impl Specialists<'_> {
         self.report_change()
     }
 
-    /// Reads a file on a branch, neither shortened nor redacted. A relative path starts at the workspace. The verdict
-    /// in a review's log is recorded.
+    /// Reads a file on a branch, neither shortened nor redacted. A relative path starts at the workspace. If the file
+    /// is a review's log, records the verdict in it.
     ///
     /// # Errors
     /// Fails if the file cannot be read.
@@ -251,7 +251,7 @@ impl Specialists<'_> {
                     waited,
                 }));
             }
-            // The record of the branches is also the run's heartbeat.
+            // The record of the branches also serves as the run's heartbeat.
             self.report_change()?;
             self.watcher.event(&Event::Waiting {
                 agent: agent.name().to_owned(),
@@ -271,8 +271,8 @@ impl Specialists<'_> {
         }
     }
 
-    /// Prepares a text of any length for a model. Keys are redacted before the text is shortened, since a cut through a
-    /// key would leave part of it visible.
+    /// Prepares a text of any length for a model. Redacts keys before shortening the text, since a cut through a key
+    /// would leave part of it visible.
     pub(crate) fn shown(&self, text: &str) -> Result<String, AgentError> {
         let mut writer = self.redactor.writer(Excerpt::default());
         let written = writer.write_all(text.as_bytes());
@@ -294,7 +294,7 @@ impl Specialists<'_> {
         failed("branch_failed", message, hint)
     }
 
-    /// The error for a branch whose state the server does not report.
+    /// Returns the error for a branch whose state the server does not report.
     fn unknown(&self, id: &str, agent: Specialist, error: ToolError) -> ToolError {
         let ToolError::Failed(failure) = error else {
             return error;
@@ -475,7 +475,7 @@ mod tests {
     #[test]
     fn a_branch_of_which_the_server_does_not_tell_is_still_named_as_working() {
         let unknown = || Err(McpError::Tool("boom".to_owned()));
-        // All polls fail in each wait but the third, in which the last one succeeds.
+        // All polls fail, except for the last one of the third wait.
         let tries = || (0..POLL_TRIES).map(|_| unknown());
         let answers = tries().chain(tries()).chain(tries().skip(1));
         let script = Scripted::new(answers.chain([succeeded("done")]));
@@ -512,7 +512,7 @@ mod tests {
             specialists.shown("a sekret-key-1 b").unwrap(),
             "a [REDACTED]-1 b"
         );
-        // The key would lie across each of the cuts.
+        // A key would lie across each of the cuts.
         let keys = "sekret-key-1".repeat(200_000);
         let shown = specialists.shown(&keys).unwrap();
         assert!(shown.len() <= LONGEST_TEXT && !shown.contains("sekret"));

@@ -1,4 +1,4 @@
-//! The conversation with the user: before there is a task, and at a question about work in progress.
+//! The conversation with the user: before there is a task, and at questions during the work.
 //!
 //! Reads earlier runs; changes nothing.
 
@@ -19,7 +19,7 @@ use crate::sys::error::Error;
 use crate::sys::text::one_line;
 use crate::ui::tui::Submission;
 
-/// The first message on the screen, which shows no prompt.
+/// The first message on the screen, where no prompt is shown.
 pub const GREETING: &str = "What should be done? Two remote agents implement and review it. Enter sends, `/help` lists commands";
 
 /// The help at a question.
@@ -112,7 +112,7 @@ impl Talker for OrchestratePlace<'_> {
 }
 
 /// Answers a command given at a question. The names are those of the run's folder, of the model, and of the last branch
-/// that succeeded or else the start branch; `spent` is the spending so far.
+/// that succeeded, or else of the start branch; `spent` is the spending so far.
 pub fn in_task(command: Slash, (log, model, branch): (&str, &str, &str), spent: &Spent) -> String {
     let resume = format!("`dev-agent --resume {log}");
     match command {
@@ -134,11 +134,11 @@ pub fn in_task(command: Slash, (log, model, branch): (&str, &str, &str), spent: 
     }
 }
 
-/// Returns the earlier orchestrations that have ended before they were complete, newest first, each with its folder and
-/// a line about it.
+/// Returns the earlier orchestrations that have ended without completing, newest first, each with its folder and a line
+/// that describes it.
 ///
 /// # Errors
-/// Fails if they cannot be read.
+/// Fails if the runs cannot be read.
 fn resumable(context: &Context<'_>) -> Result<Vec<(String, String)>, Error> {
     let project = &context.project;
     let state = |run: &PastRun| match &run.record {

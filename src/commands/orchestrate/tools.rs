@@ -1,7 +1,7 @@
 //! The tools of the model that leads the work: running a specialist, and reading a file on a branch.
 //!
-//! Guarantees that no agent is started once the limit of reviews is reached, and that only branches of this work are
-//! read.
+//! Guarantees that no agent is started once the maximum number of reviews is reached, and that only branches of this
+//! work are read.
 
 use serde_json::json;
 
@@ -132,7 +132,7 @@ mod tests {
     use super::super::scripted::{Scripted, failed_state, succeeded};
     use super::*;
 
-    /// Calls a tool; returns its data, or the code and message of its failure.
+    /// Calls a tool. Returns its data, or the code and message of its failure.
     fn call(spec: &ToolSpec, tool: &dyn Tool, input: &Value) -> Result<Value, String> {
         let checked = spec.check(input);
         match tool.run(&checked.map_err(|problem| format!("unfit: {problem}"))?) {

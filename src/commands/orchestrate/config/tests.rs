@@ -1,4 +1,4 @@
-//! Values of variables, and messages about missing or wrong ones.
+//! Tests of variables' values, and of the messages about missing or wrong ones.
 
 use super::*;
 use crate::sys::error::Problem;
