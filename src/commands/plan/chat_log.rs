@@ -35,19 +35,19 @@ static ENTRY: LazyLock<Regex> = LazyLock::new(|| regex(r"^\[[0-9]{4}-[0-9]{2}-[0
 pub const SYSTEM: &str = "SYSTEM";
 /// The user's name in entries.
 pub const USER: &str = "USER";
-/// The names of the other speakers.
+/// The names of the other sources of entries.
 const AGENT: &str = "AGENT";
 const TOOL_CALL: &str = "TOOL_CALL";
 const TOOL_RESULT: &str = "TOOL_RESULT";
 
-/// A session's chat log, which passes on the events that it records. Failed writes are not fatal: only the first one is
+/// A session's chat log, which forwards the events that it records. Failed writes are not fatal: only the first one is
 /// reported, as a warning.
 pub struct ChatLog<'r> {
     file: File,
     path: PathBuf,
     clock: &'r dyn Clock,
     redactor: &'r Redactor,
-    /// Receives the events once they are recorded.
+    /// Receives the events after they are recorded.
     inner: &'r dyn Reporter,
     has_failed: Cell<bool>,
 }
@@ -56,7 +56,7 @@ impl<'r> ChatLog<'r> {
     /// Opens the log at `path`, and creates it if it is missing. The caller must hold the session's lock.
     ///
     /// # Errors
-    /// Fails if the path is not a regular file, which includes links, or cannot be opened.
+    /// Fails if the path is a link or anything else that is not a regular file, or cannot be opened.
     pub fn open(
         path: &Path,
         clock: &'r dyn Clock,
@@ -79,7 +79,7 @@ impl<'r> ChatLog<'r> {
         self.append_redacted(TOOL_CALL, &format!("{name}({arguments})"));
     }
 
-    /// Records an event without passing it on.
+    /// Records an event without forwarding it.
     pub fn record(&self, event: &Event) {
         match event {
             Event::Tool {
@@ -104,9 +104,9 @@ impl<'r> ChatLog<'r> {
         self.append(AGENT, &shown);
     }
 
-    /// Records what a speaker has said.
+    /// Records a speaker's message.
     pub fn append(&self, speaker: &str, text: &str) {
-        // Redacted first, since any other change to the text could split a key.
+        // Redact first, since any other change to the text could split a key.
         self.append_redacted(speaker, &self.redactor.text(text));
     }
 
@@ -144,7 +144,7 @@ fn content(text: &str) -> String {
 
 impl Reporter for ChatLog<'_> {
     fn event(&self, event: &Event) {
-        // Recorded first, so that a kill cannot lose an event that was shown.
+        // Record first, so that a kill cannot lose an event that was shown.
         self.record(event);
         self.inner.event(event);
     }
@@ -162,8 +162,8 @@ impl Reporter for ChatLog<'_> {
     }
 }
 
-/// The entry for an event; `None` for transient events that others follow, and for events that never occur in a run of
-/// `plan`.
+/// Returns the entry for an event; `None` for transient events that others follow, and for events that never occur in a
+/// run of `plan`.
 fn entry(event: &Event) -> Option<(&'static str, String)> {
     let text = match event {
         Event::Prose(text) | Event::Thoughts(text) | Event::Words(text) => {
@@ -202,7 +202,7 @@ fn entry(event: &Event) -> Option<(&'static str, String)> {
     Some((SYSTEM, text))
 }
 
-/// The text of an event as it is shown, without a title above it.
+/// Returns the text of an event as shown, without a title above it.
 fn shown(event: &Event) -> Option<String> {
     let shown = present(event)?;
     let before = match &shown {

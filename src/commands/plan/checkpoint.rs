@@ -1,6 +1,6 @@
 //! The state to which a session returns if the scratch tree in which it works is discarded.
 //!
-//! A document in the project needs none: it is in the tree, and discarded with it.
+//! A document in the project is not saved here, since it is in the tree and discarded with it.
 
 use super::file::PlanFile;
 use super::place::OpenPlan;
@@ -24,11 +24,11 @@ pub fn save(stored: &OpenPlan<'_>, document: &PlanFile<'_>) -> Result<(), Error>
     })
 }
 
-/// Returns to the saved state, if there is one: the changes made since then were not applied, even if the process was
-/// killed. The current document is copied beside itself.
+/// Returns to the saved state, if any, since the changes made after it were not applied, even if the process was
+/// killed. The current document is first copied to a file beside it.
 ///
 /// # Errors
-/// Fails if the document or the session cannot be written. The state then stays saved.
+/// Fails if the document or the session cannot be written; the state then remains saved.
 pub fn roll_back(
     context: &Context<'_>,
     stored: &OpenPlan<'_>,

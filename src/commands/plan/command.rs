@@ -1,5 +1,5 @@
-//! The `plan` agent: a model breaks a request down into steps, carries them out one by one, and sums up the work in a
-//! plan that the user reads, corrects and owns.
+//! The `plan` agent: a model breaks a request down into steps, executes them one by one, and sums up the work in a plan
+//! that the user reads, edits and owns.
 //!
 //! Defines which parts of the engine the agent uses, and in which order.
 
@@ -109,8 +109,8 @@ fn in_sessions(
     }
 }
 
-/// Works on one request, or on the requests typed at the terminal, in one session. Also returns the options for the
-/// next session if the user switches to another.
+/// Works in one session on one request, or on the requests typed at the terminal. Also returns the options for the next
+/// session if the user switches to one.
 fn in_session(
     context: &Context<'_>,
     arguments: &PlanArgs,
@@ -119,7 +119,7 @@ fn in_session(
     (user, unfinished): &(Option<User>, Unfinished),
 ) -> Result<(Outcome, Option<AgentOptions>), Failure> {
     let user = user.as_ref();
-    // A session that cannot be resumed is reported before any server is contacted; a new one is created only once
+    // A session that cannot be resumed is reported before any server is contacted; a new session is created only once
     // everything else is ready.
     let is_resumed = options.session != SessionChoice::New;
     let open = || open_session(context, home, arguments, &options);
@@ -148,8 +148,8 @@ fn in_session(
     let root = context.project.root();
     let instructions =
         instructions::read(context.home(), root, context.redactor).map_err(NotReady::of)?;
-    // A request that is refused, since another run holds the project, must leave no session: `--resume` would take it
-    // for the last one.
+    // A request that is refused because another run has locked the project must leave no session: `--resume` would
+    // mistake it for the last one.
     let is_locked = options.is_headless() || !is_resumed;
     let lock = is_locked.then(|| recovery::take(context)).transpose()?;
     let stored = resumed.map_or_else(open, Ok)?;
@@ -180,12 +180,12 @@ fn in_session(
         };
         Ok((worker.serve()?, worker.next))
     });
-    // Recorded in the chat log only: the caller shows the outcome.
+    // Recorded only in the chat log, since the caller shows the outcome.
     chat.record(&ended(&done));
     done
 }
 
-/// The hint for an error that ends a run. Names no `config.json`, which is `dev`'s.
+/// Returns the hint for an error that ends a run. It does not mention `config.json`, which belongs to `dev`.
 fn advice(error: &Error) -> Option<String> {
     match AgentError::of(error) {
         Some(AgentError::Model(error)) => Some(error.hint_for_agent()),
@@ -193,7 +193,7 @@ fn advice(error: &Error) -> Option<String> {
     }
 }
 
-/// The document of a session's plan.
+/// Returns the document of a session's plan.
 fn document_of<'p>(context: &'p Context<'_>, open: &OpenPlan<'_>, path: &'p Path) -> PlanFile<'p> {
     PlanFile {
         path,
@@ -203,7 +203,7 @@ fn document_of<'p>(context: &'p Context<'_>, open: &OpenPlan<'_>, path: &'p Path
     }
 }
 
-/// Shows the last request of a resumed session and, if its work is done, the summary of that.
+/// Shows the last request of a resumed session and, if it is done, the summary of the work.
 fn recap(context: &Context<'_>, stored: &OpenPlan<'_>) {
     let state = stored.state(PlanState::clone);
     let path = stored.session.borrow().document(context.project.root());
@@ -218,7 +218,7 @@ fn recap(context: &Context<'_>, stored: &OpenPlan<'_>) {
     }
 }
 
-/// The final event of a run, for the chat log.
+/// Returns the final event of a run, for the chat log.
 fn ended<T>(done: &Result<(Outcome, T), Failure>) -> Event {
     match done {
         Ok((Outcome { summary, log, .. }, _)) => Event::Finished {
@@ -229,7 +229,7 @@ fn ended<T>(done: &Result<(Outcome, T), Failure>) -> Event {
     }
 }
 
-/// Works on requests, one after another.
+/// Works on requests in sequence.
 struct Worker<'w> {
     context: &'w Context<'w>,
     arguments: &'w PlanArgs,
@@ -375,7 +375,7 @@ impl Worker<'_> {
         let _lock = taken.map_or_else(|| recovery::take(self.context), Ok)?;
         let (stored, document) = (&self.place.base.stored, self.document());
         self.check_plan()?;
-        // The steps of a request that was not summed up are about to be replaced.
+        // Log the steps of a request that was not summed up, since they are about to be replaced.
         let state = stored.state(PlanState::clone);
         if request.is_some() && matches!(state.stage, PlanStage::Execution | PlanStage::Summary) {
             let now = self.context.clock.now().timestamp_millis();
@@ -456,7 +456,7 @@ impl Worker<'_> {
             self.show_plan();
             let is_saved = stored.state(|state| state.checkpoint.is_some());
             if is_saved && stages.document.is_private {
-                // The plan itself stays: nothing is planned again.
+                // The plan itself is kept, so that it is not made again.
                 checkpoint::save(stored, &stages.document)?;
             }
         }
@@ -518,7 +518,7 @@ impl Worker<'_> {
         shown
     }
 
-    /// Sums up the work unless the plan already contains the summary; returns the text to show.
+    /// Sums up the work unless the plan already contains the summary. Returns the text to show.
     fn sum_up(
         &self,
         stages: &Stages<'_, '_, '_>,
@@ -537,7 +537,7 @@ impl Worker<'_> {
         stages.sum_up(history, end)
     }
 
-    /// Creates the plan document if it is missing and none of its steps is to do.
+    /// Creates the plan document if it is missing, unless the session has steps to execute or sum up.
     fn make_plan(&self) -> Result<(), NotReady> {
         let stage = self.place.base.stored.state(|state| state.stage);
         let has_steps = matches!(stage, PlanStage::Execution | PlanStage::Summary);
@@ -573,7 +573,7 @@ impl Worker<'_> {
         }
     }
 
-    /// The plan's entry in the run record.
+    /// Returns the plan's entry in the run record.
     fn record(&self) -> PlanRecord {
         let read = self.document().read().map(|document| document.plan());
         let plan = read.unwrap_or_default();

@@ -15,7 +15,7 @@ pub fn add_open<'d>(plan: &mut Plan, descriptions: impl IntoIterator<Item = &'d 
     }
 }
 
-/// Ticks the criteria reported as met, except those that a command decides. Returns the objections to the others.
+/// Ticks the criteria reported as met, except those decided by a command. Returns the objections to ticking the others.
 pub fn tick(plan: &mut Plan, reported: &[Criterion]) -> Vec<String> {
     let completed = reported.iter().filter(|written| written.completed);
     let objections = completed.filter_map(|written| {
@@ -36,7 +36,7 @@ pub fn set_completed(plan: &mut Plan, description: &str, completed: bool) {
     }
 }
 
-/// The objection to ticking a criterion that is reported as met; `known` are the plan's criteria.
+/// Returns the objection to ticking a criterion that is reported as met; `known` are the plan's criteria.
 pub fn objection(known: &[Criterion], written: &Criterion) -> Option<String> {
     let Some(criterion) = known.iter().find(|known| known.is(&written.description)) else {
         return Some(format!("there is no criterion `{}`", written.description));

@@ -1,4 +1,4 @@
-//! The plan as a Markdown file that the user reads, corrects and owns. Pure.
+//! The plan as a Markdown file that the user reads, edits and owns. Pure.
 //!
 //! ```text
 //! ---                         front matter: status, createdAt, updatedAt, version
@@ -30,10 +30,10 @@ pub enum PlanDocumentError {
     /// The document contains an unresolved merge conflict. Holds the line of the first marker, counted from 1.
     #[error("line {0} is a conflict marker of git")]
     ConflictMarkers(usize),
-    /// The document can be read in two ways, or not at all where a plan is needed. Holds a description for its user.
+    /// The document is ambiguous, or a required part of the plan cannot be found. Holds a description for the user.
     #[error("{0}")]
     Unclear(String),
-    /// The document has none of a plan's headings: it is something else, or damaged.
+    /// The document has none of a plan's headings: it is another kind of file, or damaged.
     #[error("it has no heading of a plan, like `## Goal`")]
     NoHeading,
     /// The document must be repaired or replaced. Holds a description of the damage.
@@ -52,9 +52,9 @@ pub fn retry_prompt(error: &PlanDocumentError, now: i64) -> String {
 /// A plan document, parsed so that its text can be reproduced byte for byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanDocument {
-    /// The byte order mark, or "".
+    /// The byte order mark, or an empty string.
     mark: &'static str,
-    /// The line ending of added text.
+    /// The line ending for added text.
     end: &'static str,
     /// The lines of the front matter, including blank lines above it.
     front: Vec<String>,
@@ -64,7 +64,7 @@ pub struct PlanDocument {
 
 impl PlanDocument {
     /// Parses a document.
-    ///
+    /// Fails if the bytes are not a plan, or contain conflict markers.
     /// # Errors
     /// Fails if the bytes are not a plan, or contain conflict markers.
     pub fn parse(bytes: &[u8]) -> Result<Self, PlanDocumentError> {
@@ -153,14 +153,14 @@ impl PlanDocument {
             .unwrap_or_default()
     }
 
-    /// The file's content.
+    /// Returns the file's content.
     pub fn text(&self) -> String {
         let front = self.front.iter().map(|line| &**line);
         let chunks = self.chunks.iter().map(|chunk| &*chunk.raw);
         [self.mark].into_iter().chain(front).chain(chunks).collect()
     }
 
-    /// The document with only the latest `entries` of the execution log.
+    /// Returns the document with only the latest `entries` of the execution log.
     pub fn recent(&self, entries: usize) -> String {
         let mut recent = self.clone();
         let mut over = self.items(PlanPart::Log).count().saturating_sub(entries);
@@ -208,7 +208,7 @@ impl PlanDocument {
     /// Prepares the document for writing: completes the front matter and increments the version.
     ///
     /// # Errors
-    /// Fails if the document has become too long to be read again. It must not be written then.
+    /// Fails if the document is now too long to be read again. It must then not be written.
     pub fn save(&mut self, now: i64) -> Result<(), PlanDocumentError> {
         let (now, version) = (now.to_string(), self.version().saturating_add(1));
         for (key, value) in [("status", self.status().word()), ("createdAt", &now)] {
@@ -251,8 +251,8 @@ impl PlanDocument {
         }
     }
 
-    /// Replaces the items of a part, and adds its section if it is missing. Unchanged items, apart from task numbers,
-    /// and all other text stay as they are.
+    /// Replaces the items of a part, and adds its section if it is missing. Preserves items that are unchanged apart
+    /// from task numbers, and all other text.
     fn rewrite(&mut self, part: PlanPart, old: &[String], new: &[String]) {
         let start = match self.heading(part) {
             Some(at) => at + 1,
@@ -296,7 +296,7 @@ impl PlanDocument {
         self.chunks.splice(start..start, body);
     }
 
-    /// Adds a section after those that precede it in a document; returns the index below its heading.
+    /// Adds a section after those that precede it in a document. Returns the index below its heading.
     fn add_section(&mut self, part: PlanPart) -> usize {
         let is_before = |chunk: &Chunk| chunk.part.is_some_and(|other| other < part);
         let last = self.chunks.iter().rposition(is_before);
@@ -313,7 +313,7 @@ impl PlanDocument {
     }
 }
 
-/// The value of a front matter line with this key.
+/// Returns the value of a front matter line with this key.
 fn front_line<'l>(line: &'l str, key: &str) -> Option<&'l str> {
     let value = line.strip_prefix(key)?.trim_start().strip_prefix(':')?;
     Some(value.trim())
@@ -322,7 +322,7 @@ fn front_line<'l>(line: &'l str, key: &str) -> Option<&'l str> {
 /// Checks the length of a document, in bytes.
 ///
 /// # Errors
-/// Fails if the length exceeds 1 MiB, the most that can be read.
+/// Fails if the length exceeds 1 MiB, the maximum that can be read.
 fn check_length(bytes: usize) -> Result<(), PlanDocumentError> {
     if bytes as u64 > MIB {
         let what = format!("it has {bytes} bytes, more than 1 MiB");

@@ -1,12 +1,11 @@
-//! Results of a plan's steps: their errors, and the form in which the session saves them. Pure.
+//! Outcomes of a plan's steps: their errors, and the form in which the session saves them. Pure.
 
 use super::session::{StepsEnd, WorkEnd};
 use super::types::PlanTask;
 use crate::agent::AgentError;
 use crate::agent::protocol::Fault;
 
-/// Returns `true` if the error is final, in which case the work is summed up; after any other error, the step can be
-/// resumed.
+/// Returns `true` if the error is final, so that the work is summed up. After any other error, the step can be resumed.
 pub fn are_over(error: &AgentError) -> bool {
     matches!(
         error,
@@ -17,7 +16,7 @@ pub fn are_over(error: &AgentError) -> bool {
     )
 }
 
-/// Converts the result of the steps for the session.
+/// Converts the outcome of the steps for the session.
 pub fn end_of(executed: &Result<(), AgentError>) -> StepsEnd {
     let (end, why) = match executed {
         Ok(()) => (WorkEnd::Done, String::new()),
@@ -28,7 +27,7 @@ pub fn end_of(executed: &Result<(), AgentError>) -> StepsEnd {
     StepsEnd { end, why }
 }
 
-/// The error for a step that failed for this reason.
+/// Returns the error for a step that failed for this reason.
 pub fn step_failed(task: &PlanTask, reason: String) -> AgentError {
     AgentError::StepFailed {
         step: task.step,
@@ -36,7 +35,7 @@ pub fn step_failed(task: &PlanTask, reason: String) -> AgentError {
     }
 }
 
-/// The error for a reply that does not have its stage's form.
+/// Returns the error for a reply that does not have its stage's form.
 pub fn not_understood(problem: String) -> AgentError {
     AgentError::NotUnderstood {
         tries: 1,

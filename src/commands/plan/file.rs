@@ -1,7 +1,8 @@
 //! The plan document on disk, which the user may edit at any time.
 //!
-//! Reads and replaces that file; a document that cannot be read is first copied beside it. Guarantees that a change
-//! applies to the file's current content, that the file is complete at all times, and that no known key is written.
+//! Reads and replaces that file; a document that cannot be read is first copied to a file beside it. Guarantees that a
+//! change applies to the file's current content, that the file is complete at all times, and that no known key is
+//! written.
 
 use std::fs::{File, Permissions};
 use std::io::{self, Write as _};
@@ -14,7 +15,7 @@ use crate::sys::atomic_file;
 use crate::sys::environment::Clock;
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
 
-/// The maximum number of bytes read. Higher than a plan's own limit, so that an overlong document can be copied and
+/// The maximum number of bytes read. It exceeds a plan's own limit, so that an overlong document can be copied and
 /// repaired.
 const MOST_READ: u64 = 64 * MIB;
 
@@ -26,7 +27,7 @@ const COPIES: usize = 100;
 pub struct PlanFile<'p> {
     /// The path of the file.
     pub path: &'p Path,
-    /// True in a session's folder, where only the user may read the file.
+    /// `true` in a session's folder, where only the user may read the file.
     pub is_private: bool,
     /// Supplies the time of each save.
     pub clock: &'p dyn Clock,
@@ -53,7 +54,7 @@ pub enum PlanFileError {
         /// The cause.
         source: PlanDocumentError,
     },
-    /// The path given for a plan leads out of the project, into a reserved directory, or to a link or a directory.
+    /// The path given for a plan leads outside the project, into a reserved directory, or to a link or a directory.
     #[error("`{}` is not a file of the project", .0.display())]
     #[diagnostic(code("usage"), help("{ANOTHER}"))]
     Outside(PathBuf),
@@ -79,7 +80,7 @@ pub enum PlanFileError {
 const ANOTHER: &str = "name another file in an existing directory of the project, not a link";
 
 impl PlanFileError {
-    /// The damage that a model may repair; `None` if only the user can.
+    /// Returns the damage that a model may repair; `None` if only the user can repair it.
     pub fn damage(&self) -> Option<&PlanDocumentError> {
         match self {
             Self::Unreadable { source, .. } => match source {
@@ -92,10 +93,11 @@ impl PlanFileError {
 }
 
 impl PlanFile<'_> {
-    /// Creates an empty document if the file does not exist, unless its steps are already under way.
+    /// Creates an empty document if the file does not exist. `has_steps` states that the session is already executing
+    /// its steps.
     ///
     /// # Errors
-    /// Fails if the file is missing and has steps, cannot be created, or is read-only.
+    /// Fails if the file is missing and `has_steps`, cannot be created, or is read-only.
     pub fn make(&self, has_steps: bool) -> Result<(), PlanFileError> {
         match self.permissions()? {
             Some(permissions) if permissions.readonly() => {
@@ -113,7 +115,7 @@ impl PlanFile<'_> {
         }
     }
 
-    /// The file's permissions; `None` if it does not exist.
+    /// Returns the file's permissions; `None` if the file does not exist.
     fn permissions(&self) -> Result<Option<Permissions>, PathError> {
         let metadata = self.path.symlink_metadata().if_there();
         let found = metadata.map_err(PathError::of("read", self.path))?;
@@ -137,7 +139,7 @@ impl PlanFile<'_> {
         PlanDocument::parse(&self.bytes()?).map_err(self.unreadable())
     }
 
-    /// The error for a plan without tasks, which must not count as one whose tasks are done.
+    /// Returns the error for a plan without tasks, which must not count as one whose tasks are done.
     pub fn no_task(&self) -> PlanFileError {
         let what = "there is no task in a section `## Tasks`";
         self.unreadable()(PlanDocumentError::Unclear(what.to_owned()))
@@ -151,7 +153,7 @@ impl PlanFile<'_> {
     /// Applies a change to the current document and saves it.
     ///
     /// # Errors
-    /// Fails if the file cannot be read or written. It is unchanged then.
+    /// Fails if the file cannot be read or written; it is then unchanged.
     pub fn change(&self, change: impl FnOnce(&mut Plan)) -> Result<(), PlanFileError> {
         let mut document = self.read()?;
         if !document.edit(change) {
@@ -161,10 +163,10 @@ impl PlanFile<'_> {
         self.write(&document.text())
     }
 
-    /// Replaces a document that cannot be read; returns the path of its copy.
+    /// Replaces a document that cannot be read. Returns the path of its copy.
     ///
     /// # Errors
-    /// Fails if the file cannot be copied or replaced. It is unchanged then.
+    /// Fails if the file cannot be copied or replaced; it is then unchanged.
     pub fn replace(&self, by: &PlanDocument) -> Result<PathBuf, PlanFileError> {
         let copied = self.copy(&self.bytes()?);
         let copy = copied.map_err(PathError::of("copy", self.path))?;
@@ -172,7 +174,7 @@ impl PlanFile<'_> {
         Ok(copy)
     }
 
-    /// Writes an earlier text again, after copying a document that differs from it.
+    /// Restores an earlier text, after copying a document that differs from it.
     ///
     /// # Errors
     /// Fails if the file cannot be read, copied or written.
@@ -188,7 +190,7 @@ impl PlanFile<'_> {
         self.write(text)
     }
 
-    /// Copies the document to an unused name beside it.
+    /// Copies the document to an unused name beside it, and returns the copy's path.
     fn copy(&self, content: &[u8]) -> io::Result<PathBuf> {
         let others = (2..=COPIES).map(|nth| format!(".damaged-{nth}"));
         for ending in [".damaged".to_owned()].into_iter().chain(others) {

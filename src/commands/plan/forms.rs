@@ -1,4 +1,4 @@
-//! Reply forms of the stages that use no tools: the task list that results from planning, and the summary of the work.
+//! Reply forms of the stages without tools: the task list that results from planning, and the summary of the work.
 //! Pure.
 //!
 //! Guarantees that a text meant for one line of the plan document is a single printable line of bounded length. The
@@ -17,12 +17,12 @@ pub const ANALYZE: &str = "analyze";
 
 /// The maximum number of tasks in a list.
 const MOST_TASKS: u32 = 100;
-/// The maximum number of tasks in a schema enforced by the server: small models might otherwise never stop.
+/// The maximum number of tasks in a schema enforced by the server, since small models might otherwise never stop.
 const MOST_TASKS_AT_ONCE: u32 = 20;
-/// The maximum length of a planned call's parameter, in bytes. Longer ones are dropped: the step supplies them itself.
+/// The maximum length of a planned call's parameter, in bytes. Longer ones are dropped; the step supplies them itself.
 const LONGEST_PARAMETER: usize = 500;
 
-/// The JSON schema of criteria as plain texts.
+/// The JSON schema of criteria given as plain texts.
 pub const CRITERIA: &str =
     r#"{"type": "array", "maxItems": 20, "items": {"type": "string", "maxLength": 300}}"#;
 /// The JSON schema of criteria with their state.
@@ -46,10 +46,10 @@ pub struct TaskList {
 }
 
 impl TaskList {
-    /// Reads a reply's JSON object.
+    /// Parses a reply's JSON object.
     ///
     /// # Errors
-    /// A description of the mistake, for the model.
+    /// Returns a description of the mistake, for the model.
     pub fn read(reply: &Value) -> Result<Self, String> {
         let task = json!({"step": {"type": "integer"}, "description": {"type": "string"}, "tool": {"type": "string"},
             "params": {"type": "object"}});
@@ -62,7 +62,7 @@ impl TaskList {
         Ok(list)
     }
 
-    /// Converts the list to a plan's tasks, numbered from 1. A tool that is not among `tools` becomes `analyze`.
+    /// Converts the list to a plan's tasks, numbered from 1. A tool that is not in `tools` becomes `analyze`.
     pub fn tasks(self, tools: &Toolbox<'_>) -> Vec<PlanTask> {
         let numbered = self.task_list.into_iter().zip(1..);
         let tasks = numbered.map(|(task, step)| PlanTask {
@@ -76,7 +76,7 @@ impl TaskList {
         tasks.collect()
     }
 
-    /// The protocol for requesting a list of tasks that use these tools.
+    /// Returns the protocol for requesting a list of tasks that use these tools.
     pub fn protocol(tools: &Toolbox<'_>) -> Structured<'static> {
         Structured {
             schema: Self::schema(tools),
@@ -88,12 +88,12 @@ impl TaskList {
         }
     }
 
-    /// The schema for the server to enforce, with a limit on every list and text.
+    /// Returns the schema for the server to enforce, with a limit on every list and text.
     fn schema(tools: &Toolbox<'_>) -> Value {
         let known = tools.specs().map(|spec| &*spec.name);
         let names: Vec<&str> = known.chain([ANALYZE]).collect();
         let parameters = tools.specs().flat_map(|spec| spec.parameters);
-        // Parameters of unlimited length are left out: they are known only once the step runs.
+        // Parameters of unlimited length are left out, since they are known only once the step runs.
         let bounded = parameters
             .filter(|known| !matches!(known.kind, ParameterKind::Block | ParameterKind::Json(_)));
         let params: Map<String, Value> = bounded
@@ -115,9 +115,9 @@ impl TaskList {
     }
 }
 
-/// The form of a log entry.
+/// The description of a log entry's form.
 const LOG_ENTRY: &str = include_str!("../../../prompts/plan_log_entry.txt");
-/// The specification's example of one.
+/// The specification's example of a log entry.
 const LOG_ENTRY_EXAMPLE: &str = include_str!("../../../prompts/plan_log_entry_example.txt");
 
 /// The result of the summary stage.
@@ -134,15 +134,15 @@ pub struct WorkSummary {
 }
 
 impl WorkSummary {
-    /// Reads a reply's JSON object.
+    /// Parses a reply's JSON object.
     ///
     /// # Errors
-    /// A description of the mistake, for the model.
+    /// Returns a description of the mistake, for the model.
     pub fn read(reply: &Value) -> Result<Self, String> {
         schema::read(reply, &Self::schema())
     }
 
-    /// Checks that a reply is a summary, and not the example.
+    /// Checks that a reply is a summary, and not a copy of the example.
     fn check(reply: &Value) -> Result<(), String> {
         let words = |text: &str| {
             text.to_lowercase()
@@ -158,7 +158,7 @@ impl WorkSummary {
         Ok(())
     }
 
-    /// The protocol for requesting a summary.
+    /// Returns the protocol for requesting a summary.
     pub fn protocol() -> Structured<'static> {
         Structured {
             schema: Self::schema(),

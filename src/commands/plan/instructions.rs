@@ -21,10 +21,10 @@ pub const EXAMPLES: &str = include_str!("../../../prompts/plan_examples.txt").tr
 pub const USE_TOOLS: &str = "When the user asks you to perform an action (read, write, create, etc.), you MUST use tools. \
                          Do not describe what you would do - actually do it using tool_calls.";
 
-/// The words before the task once something was done for it.
+/// The text before the task once something has been done for it.
 pub const REMINDER: &str = "Do the current task alone. If it is done, do not call a tool again: say so with \
                         {\"response\": \"...\"}.";
-/// The reply to a model that ends a step after a command that has failed.
+/// The reply to a model that ends a step although its last command has failed.
 pub const COMMAND_FAILED: &str = "The last command of this step has failed, so the step is not done. Mend what made it \
                               fail, and run a command that shows it.";
 /// The reply to a model that ends a step with a question.
@@ -64,8 +64,8 @@ impl InstructionsProblem {
     }
 }
 
-/// Reads the instructions of the user with this home directory and of the project in `root`. A template replaces a
-/// missing or blank file of the user. A project's file that is a link is ignored, with a warning.
+/// Reads the instructions of the user with this home directory and of the project at `root`. A template replaces a
+/// missing or blank file of the user. If the project's file is a link, it is ignored with a warning.
 ///
 /// # Errors
 /// Fails if a file cannot be read, is not UTF-8, or is larger than 64 KiB.
@@ -223,7 +223,7 @@ mod tests {
             );
             replies += 1;
         }
-        // The third shows two replies.
+        // The third example has two replies.
         assert_eq!((examples, replies), (7, 8));
         assert!(EXAMPLES.contains(r"export interface User {\n  id: string;\n"));
         assert!(RESPONSE_FORMAT.contains("NEVER mix tool_calls and response"));

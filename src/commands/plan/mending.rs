@@ -1,4 +1,4 @@
-//! Repairs a damaged plan: the document is copied aside, and a model is asked once to restore it.
+//! Repairs a damaged plan: copies the document, and asks a model once to restore it.
 
 use super::document::{PlanDocument, PlanDocumentError, retry_prompt};
 use super::session::PlanStage;
@@ -20,7 +20,8 @@ const ASKED: &str = "Reply with the whole plan in that format, and nothing else.
 const MOST_SENT: usize = 32 << 10;
 
 impl Stages<'_, '_, '_> {
-    /// Repairs the plan if it is damaged; replaces it with an empty one if the model cannot repair it.
+    /// Repairs the plan if it is damaged; replaces it with an empty one if the model cannot repair
+    /// it.
     ///
     /// # Errors
     /// Fails if the document cannot be read or replaced, or a fatal error ends the run.
@@ -39,7 +40,7 @@ impl Stages<'_, '_, '_> {
             Err(error) => return Err(error),
         };
         if self.document.read().is_ok() {
-            // The user has repaired it in the meantime.
+            // The user has meanwhile repaired it.
             return Ok(());
         }
         let (by, is_lost) = match &mended {

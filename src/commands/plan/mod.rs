@@ -1,7 +1,7 @@
-//! The `plan` command: an agent that makes a plan and carries it out step by step.
+//! The `plan` command: an agent that makes a plan and executes it step by step.
 //!
-//! Contains what is specific to this agent: the plan and its document, the stages of a request, their instructions and
-//! reply forms, sessions and the chat log. The agent loop and the tools are in [`crate::agent`].
+//! Contains everything specific to this agent: the plan and its document, the stages of a request, their instructions
+//! and reply forms, sessions and the chat log. The agent loop and the tools are in [`crate::agent`].
 
 pub(crate) mod args;
 pub mod chat_log;

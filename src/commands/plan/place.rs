@@ -40,7 +40,7 @@ use crate::ui::input::User;
 pub type OpenPlan<'s> = StoredSession<'s, PlanSessionFile>;
 
 impl OpenPlan<'_> {
-    /// Calls `look` with the state.
+    /// Calls `look` with the state, and returns its result.
     pub fn state<T>(&self, look: impl FnOnce(&PlanState) -> T) -> T {
         look(&self.session.borrow().file.state)
     }
@@ -53,7 +53,7 @@ impl OpenPlan<'_> {
     /// Changes the state and saves it.
     ///
     /// # Errors
-    /// Fails if saving fails.
+    /// Fails if the state cannot be saved.
     pub fn change_state(&self, change: impl FnOnce(&mut PlanState)) -> Result<(), Error> {
         self.change(|session| change(&mut session.state))
     }
@@ -94,7 +94,7 @@ impl SessionLog for OpenPlan<'_> {
     }
 
     fn save(&self, purpose: &Purpose, conversation: &Conversation) -> Result<(), Error> {
-        // Interrupted plans and summaries are requested again, so their conversations are not saved.
+        // Interrupted planning and summaries are repeated, so their conversations are not saved.
         if *purpose != Purpose::STEP {
             return Ok(());
         }
@@ -102,7 +102,7 @@ impl SessionLog for OpenPlan<'_> {
     }
 }
 
-/// Reads the table of models: the agent's own, or its defaults if it is missing, with the project's taking precedence.
+/// Reads the agent's own table of models, or its defaults if there is none. The project's table takes precedence.
 ///
 /// # Errors
 /// Fails if a table is invalid or cannot be read.
@@ -120,7 +120,7 @@ pub fn table(context: &Context<'_>, home: &Path) -> Result<ModelTable, Error> {
 /// Creates the agent's own table with the defaults if it does not exist.
 ///
 /// # Errors
-/// Fails if it cannot be created.
+/// Fails if the table cannot be created.
 pub fn keep_models(context: &Context<'_>, home: &Path) -> Result<(), Error> {
     let path = home.join(PLAN_MODELS);
     if !path.exists() {
@@ -134,8 +134,8 @@ pub fn keep_models(context: &Context<'_>, home: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Selects the models of the three stages, that of the steps first; plans are repaired by the model that makes them.
-/// Models that Ollama lacks are pulled if `pull` says so or the user agrees.
+/// Selects the models of the stages, the one for steps first; plans are repaired by the model that makes them. Models
+/// that Ollama lacks are pulled if `pull` is set or the user agrees.
 ///
 /// # Errors
 /// Fails if a model is unknown or its configuration is incomplete.
@@ -150,7 +150,7 @@ pub fn models<'c>(
             .filter(|_| !pull)
             .map_or(Ok(pull), |typing| wants(context, typing, model))
     };
-    // No other provider's names have a tag.
+    // Only Ollama's names can have a tag.
     let is_ollamas = |name: &&str| pull || name.contains(':');
     let pulled = |unknown: Error, task| {
         let named = choice.model.as_deref().filter(is_ollamas);
@@ -170,8 +170,8 @@ pub fn models<'c>(
     agent_models::stage_models(context, choice, stages, &may_pull)
 }
 
-/// Selects the model of a stage: the one given by `--model`, which Ollama may have without an entry, or else by the
-/// rules of the tables.
+/// Selects the model of a stage: the one given with `--model`, which Ollama may have without an entry, or else the one
+/// that the tables' rules choose.
 ///
 /// # Errors
 /// Fails if there is no such model.
@@ -187,7 +187,7 @@ pub fn selected(
         let selected = table.for_task(task).map_err(ModelsProblem::from);
         selected.map_err(NotReady::of)?.clone()
     };
-    // Ollama would unload the model while commands run, or the user reads.
+    // Without this, Ollama would unload the model while commands run or the user reads.
     spec.keep_alive.get_or_insert_with(|| KEEP_ALIVE.into());
     Ok(spec)
 }
@@ -229,20 +229,20 @@ pub struct PlanPlace<'c> {
     pub instructions: String,
     /// Warnings from before the run.
     pub warnings: Vec<String>,
-    /// True if the replayed run ended once the plan was made.
+    /// `true` if the replayed run ended once the plan was made.
     pub is_plan_only: bool,
 }
 
 /// Number of consecutive unintelligible replies that ends a run.
 pub const TRIES: u32 = 3;
 
-/// Time that Ollama keeps a model loaded after a call, unless its entry says otherwise.
+/// Time for which Ollama keeps a model loaded after a call, unless its entry says otherwise.
 const KEEP_ALIVE: &str = "30m";
 
 /// Time limit of a command. `spec/plan-prompts.md` sets none, but a command that hangs must not block the run.
 const LONGEST_COMMAND: Duration = Duration::from_secs(600);
 
-/// Limit of replies, effectively none: steps have limits of their own.
+/// Maximum number of replies in a run; effectively unlimited, since each step has its own limit.
 const MOST_LOOPS: u16 = u16::MAX;
 
 impl<'c> PlanPlace<'c> {
@@ -310,8 +310,8 @@ impl<'c> PlanPlace<'c> {
     }
 }
 
-/// Returns the known model with the smallest window larger than this one's. Models of other providers are not
-/// considered, since one could send a local plan to a cloud.
+/// Returns the known model with the next larger window than this one's. Models of other providers are not considered,
+/// since they could send a local plan to a cloud.
 pub fn larger<'m>(
     models: &'m Result<ModelTable, ModelsProblem>,
     asked: &ModelSpec,
@@ -358,7 +358,7 @@ pub fn open_session<'c>(
         let state = PlanState {
             directory: store.written(directory),
             plan_file: in_project,
-            // A session that is killed at once can be resumed.
+            // Even a session that is killed immediately can be resumed.
             requests: options.asked().map(str::to_owned).into_iter().collect(),
             ..PlanState::default()
         };
@@ -374,18 +374,18 @@ pub fn open_session<'c>(
     })
 }
 
-/// Returns `true` if the file is something other than a plan; a damaged plan still counts as one.
+/// Returns `true` if the file is something other than a plan; a damaged plan still counts as a plan.
 fn is_no_plan(path: &Path) -> bool {
     let content = files::read(path, Links::Refused, MIB).unwrap_or_default();
     let parsed = PlanDocument::parse(content.trim_ascii());
-    // An empty file can be overwritten without losing anything.
+    // Nothing is lost if an empty file is overwritten.
     !content.trim_ascii().is_empty() && matches!(parsed, Err(PlanDocumentError::NoHeading))
 }
 
 /// Returns the path of a document in the project, relative to its root.
 ///
 /// # Errors
-/// Fails if the file is not in the project, or is something other than a plan.
+/// Fails if the file is outside the project, or is something other than a plan.
 pub fn plan_file_of(
     project: &Project,
     path: &Path,
@@ -394,7 +394,7 @@ pub fn plan_file_of(
     let outside = || PlanFileError::Outside(path.to_owned());
     let root = project.root();
     let whole = path_clean::clean(root.join(path));
-    // The directory may be a link, but the file itself may not.
+    // The directory may be a link, but not the file itself.
     let directory = whole.parent().and_then(|parent| parent.canonicalize().ok());
     let name = whole.file_name();
     let (Some(directory), Some(name)) = (directory, name) else {

@@ -6,9 +6,9 @@ use crate::model::message::Role;
 use crate::record::tasks::{Task, TaskStatus};
 
 /// Records the status of a step. The step is found by its description, since the user may have moved it; a step that
-/// they have reworded or removed is left alone.
+/// the user has reworded or removed is ignored.
 pub fn note_status(plan: &mut Plan, task: &PlanTask, status: PlanTaskStatus) {
-    // Compared word by word, since the document joins a description into one line when the status is written.
+    // Compare word by word, since the document joins a description into one line when the status is written.
     let words = || task.description.split_whitespace();
     let tasks = plan.tasks.iter_mut();
     let same = tasks.filter(|known| known.description.split_whitespace().eq(words()));
@@ -22,14 +22,14 @@ pub fn note_status(plan: &mut Plan, task: &PlanTask, status: PlanTaskStatus) {
     }
 }
 
-/// The index of the message with which a step begins.
+/// Returns the index of the message with which a step begins; the length of the history if there is none.
 pub fn begin_of(history: &[HistoryMessage], step: &str) -> usize {
     let found = history.iter().rposition(|message| message.content == step);
     found.unwrap_or(history.len())
 }
 
-/// The tools used, without duplicates, in order of first use. Calls that failed or were refused do not count, nor does
-/// the build.
+/// Returns the tools used, without duplicates, in order of first use. Calls that failed or were refused do not count,
+/// nor does the build.
 pub fn tools_used(history: &[HistoryMessage]) -> Vec<String> {
     let mut tools: Vec<String> = Vec::new();
     let used = |message: &&HistoryMessage| message.role == Role::Tool && !message.is_failed;

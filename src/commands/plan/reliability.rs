@@ -1,5 +1,5 @@
 //! Measures how reliably a model keeps to the reply form of a step: asks it repeatedly, and parses its replies without
-//! carrying them out. Changes nothing in the project.
+//! executing them. Changes nothing in the project.
 
 use super::args::ReliabilityArgs;
 use super::stages::{PROTOCOL, WORKER};

@@ -1,4 +1,4 @@
-//! Sessions of the plan agent. Each has a folder with `session.json` and, unless the project holds it, the plan
+//! Sessions of the plan agent. Each has a folder with `session.json` and, unless it is in the project, the plan
 //! document.
 
 mod form;
@@ -24,22 +24,22 @@ pub type PlanSession = Session<PlanSessionFile>;
 pub type PlanSessionStore<'r> = SessionStore<'r, PlanSessionFile>;
 
 impl PlanSession {
-    /// The chat log's path.
+    /// Returns the path of the chat log.
     pub fn chat_log(&self) -> PathBuf {
         self.folder().join(CHAT_LOG)
     }
 
-    /// The document's path, in the session's folder or in the project in `root`.
+    /// Returns the path of the document, in the session's folder or in the project at `root`.
     pub fn document(&self, root: &Path) -> PathBuf {
         self.file.document(self.folder(), root)
     }
 }
 
 /// Creates a session and saves it, which makes it visible to other processes. Its name is the user's local time, with
-/// the abbreviation of the time zone if that is known.
+/// the abbreviation of the time zone if known.
 ///
 /// # Errors
-/// Fails if the session cannot be written or locked. Its folder is removed then.
+/// Fails if the session cannot be written or locked; its folder is then removed.
 pub fn create(
     store: &PlanSessionStore<'_>,
     now: DateTime<FixedOffset>,
@@ -63,7 +63,7 @@ pub fn create(
     begun
 }
 
-/// The path of a session's document, for reading. Works while another process uses the session.
+/// Returns the path of a session's document, for reading, even while another process uses the session.
 ///
 /// # Errors
 /// Fails if there is no session of exactly that name, or it is damaged.
@@ -89,8 +89,8 @@ fn make_folder(store: &PlanSessionStore<'_>, name: &str) -> Result<String, Sessi
     Err(SessionError::Exists(name.to_owned()))
 }
 
-/// The name of a session that begins at this time in this time zone, such as `2026-01-07T10:23:21.000MST`. The UTC
-/// offset replaces a missing abbreviation.
+/// Returns the name of a session that begins at this time in this time zone, such as `2026-01-07T10:23:21.000MST`.
+/// Without an abbreviation, the UTC offset is used.
 fn name(now: DateTime<FixedOffset>, zone: Option<&str>) -> String {
     let is_abbreviation = |zone: &&str| {
         let is_letter = |byte: u8| byte.is_ascii_alphabetic();

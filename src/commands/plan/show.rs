@@ -22,7 +22,8 @@ use crate::sys::error::Error;
 )]
 struct NoPlan(String);
 
-/// Shows the plan in the file `named` or of a session; without either, of the project's last one.
+/// Shows the plan in the file `named`, or that of a session, or else that of the project's last
+/// session.
 ///
 /// # Errors
 /// Fails if there is no such session, or its plan cannot be read.

@@ -1,7 +1,7 @@
-//! The stages of a request that the model carries out: making the plan, and executing it step by step.
+//! The stages in which the model works on a request: making the plan, and executing it step by step.
 //!
-//! Checks the model's claims against known facts: a step that needs a tool cannot be completed by words alone, and a
-//! step that may have changed files must build.
+//! Checks the model's claims against known facts: a step that needs a tool cannot be completed by words alone, and the
+//! project must build after a step that may have changed files.
 
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
@@ -45,9 +45,9 @@ use crate::sys::excerpt::text::bounded;
 pub const BUILD_SCRIPT: &str = "build.sh";
 /// The maximum number of model calls in a step.
 const CALLS_OF_A_STEP: u32 = 10;
-/// The maximum number of user messages, tool results included, in a step's prompt.
+/// The maximum number of user messages, including tool results, in a step's prompt.
 const MESSAGES: usize = 5;
-/// The number of claims of completion without a required tool call after which a step fails.
+/// The number of rejected claims of completion after which a step fails.
 const EMPTY_WORDS: u32 = 3;
 /// The number of latest log entries to send if the whole log does not fit.
 const FEWER_ENTRIES: usize = 10;
@@ -81,17 +81,17 @@ pub struct Stages<'s, 'c, 'r> {
     pub run: &'s AgentRun<'r>,
     /// The plan.
     pub document: PlanFile<'s>,
-    /// Recognises commands that run without a shell and without the user's consent.
+    /// Recognises commands that may run without the user's consent, and without a shell.
     pub harmless: &'s dyn Fn(&str) -> Option<AllowedCommand>,
     /// Chooses a new output file for each command.
     pub output_files: &'s dyn Fn() -> PathBuf,
-    /// True if `build.sh` existed when the run began.
+    /// `true` if `build.sh` existed when the run began.
     pub has_gate: bool,
-    /// True if the current step may have changed files.
+    /// `true` if the current step may have changed files.
     pub may_have_changed: Cell<bool>,
-    /// True if a call of the current step was refused for want of the user's consent.
+    /// `true` if a call of the current step was refused for lack of the user's consent.
     pub lacks_consent: Cell<bool>,
-    /// True if the current step's last command has failed.
+    /// `true` if the current step's last command has failed.
     pub has_failed_command: Cell<bool>,
     /// The criteria that the model has reported as met during the current step.
     pub claimed: RefCell<Vec<Criterion>>,
@@ -100,9 +100,9 @@ pub struct Stages<'s, 'c, 'r> {
 /// A step in progress.
 struct StepUnderWay<'t> {
     task: &'t PlanTask,
-    /// True if a tool call succeeded before the step was resumed.
+    /// `true` if a tool call succeeded before the step was resumed.
     has_used_tools: bool,
-    /// The number of claims that the step is done although it cannot be.
+    /// The number of claims of completion that were rejected.
     empty_words: Cell<u32>,
     /// The last failed build.
     failed: RefCell<Option<FailedBuild>>,
@@ -112,7 +112,7 @@ impl<'c> Stages<'_, 'c, '_> {
     /// Has a model break a request down into steps, and writes them into the plan.
     ///
     /// # Errors
-    /// Fails if the model gives no valid list of steps, or the plan cannot be written.
+    /// Fails if the model does not return a valid list of steps, or the plan cannot be written.
     pub fn plan(&self, request: &str) -> Result<(), AgentError> {
         self.change(|plan| plan.status = PlanStatus::Planning)?;
         let mut conversation = Conversation::default();
@@ -131,7 +131,7 @@ impl<'c> Stages<'_, 'c, '_> {
         })
     }
 
-    /// The names at the top of the project, as a section for the planning model.
+    /// Returns the names at the top of the project, as a section for the planning model.
     fn top_level(&self) -> String {
         let mut arguments = Arguments::default();
         arguments.set("path", "*");
@@ -180,7 +180,7 @@ impl<'c> Stages<'_, 'c, '_> {
         self.show_tasks()
     }
 
-    /// Restores the saved result of the steps after a run was cut short before the summary.
+    /// Restores the saved outcome of the steps after a run was cut short before the summary.
     ///
     /// # Errors
     /// Fails if the steps failed or were stopped.
@@ -204,7 +204,7 @@ impl<'c> Stages<'_, 'c, '_> {
         Ok(())
     }
 
-    /// The next open step in the current document.
+    /// Returns the next open step in the current document.
     fn next_task(&self) -> Result<Option<PlanTask>, AgentError> {
         let tasks = self.read()?.plan().tasks;
         if tasks.is_empty() {
@@ -273,7 +273,7 @@ impl<'c> Stages<'_, 'c, '_> {
                 Err(AgentError::StepFailed { step, reason })
             }
             Err(error @ AgentError::TooLong { .. }) => {
-                // The same messages would not fit again: a resumed session begins the step afresh.
+                // The same messages would not fit again; a resumed session starts the step over.
                 conversation.history.truncate(begin(conversation));
                 Host::save(self.run, &Purpose::STEP, conversation)?;
                 Err(error)
@@ -316,7 +316,7 @@ impl<'c> Stages<'_, 'c, '_> {
         }
     }
 
-    /// The reason why words do not complete the step, and the reply to the model; `None` if they do.
+    /// Returns the reason why words do not complete the step, and the reply to the model; `None` if they do.
     fn objection(
         &self,
         step: &StepUnderWay<'_>,
@@ -335,7 +335,7 @@ impl<'c> Stages<'_, 'c, '_> {
         }
     }
 
-    /// Runs the build if the step requires one; `None` if it passes or is not required.
+    /// Runs the build if the step requires one. Returns `None` if it passes or is not required.
     fn failed_build(&self) -> Result<Option<FailedBuild>, AgentError> {
         let is_there = self.context.project.root().join(BUILD_SCRIPT).is_file();
         let is_wanted = self.arguments.gate == StepGate::Build && (is_there || self.has_gate);
@@ -354,7 +354,7 @@ impl<'c> Stages<'_, 'c, '_> {
         self.run.build(how).map_err(AgentError::from)
     }
 
-    /// Reverts the step's changes if the options say so. Failing to do so is only a warning.
+    /// Reverts the step's changes if the options say so. A failure is only a warning.
     fn take_back(&self) {
         if self.arguments.on_failure == OnFailure::Revert
             && let Err(error) = self.run.revert_part()
@@ -367,7 +367,7 @@ impl<'c> Stages<'_, 'c, '_> {
     /// Asks a model for a JSON object, in a separate conversation.
     ///
     /// # Errors
-    /// Fails if the model gives no object of the required form.
+    /// Fails if the model does not return an object of the required form.
     pub fn ask(
         &self,
         purpose: &Purpose,
@@ -378,14 +378,14 @@ impl<'c> Stages<'_, 'c, '_> {
     ) -> Result<Value, AgentError> {
         let brief = || self.brief(purpose, sentence);
         let words = self.ask_apart(purpose, temperature, TRIES, protocol, brief, conversation)?;
-        // The protocol accepts nothing but JSON.
+        // The protocol accepts only JSON.
         Ok(serde_json::from_str(&words).unwrap_or_default())
     }
 
     /// Asks a model for a text, in a separate conversation.
     ///
     /// # Errors
-    /// Fails if the model gives no valid reply.
+    /// Fails if the model does not return a valid reply.
     pub fn ask_apart<'b>(
         &self,
         purpose: &Purpose,
@@ -435,14 +435,14 @@ impl<'c> Stages<'_, 'c, '_> {
         }
     }
 
-    /// The prompt in the model's table entry, followed by a sentence about the task.
+    /// Returns the prompt in the model's table entry, followed by a sentence about the task.
     pub fn model_and(&self, purpose: &Purpose, sentence: &str) -> String {
         place::model_and(&self.place.base.models.of(purpose).spec, sentence)
     }
 
-    /// The plan as shown to models, with only the latest `entries` of its log; `None` keeps them all.
+    /// Returns the plan as shown to models, with only the latest `entries` of its log; `None` keeps all of them.
     fn document_shown(&self, entries: Option<usize>) -> String {
-        // A read error does not end the work here: the next change to the document reports it.
+        // A read error does not end the work here; the next change to the document reports it.
         let document = self.document.read();
         let text = document.map_or_else(
             |error| format!("({error})"),
@@ -476,7 +476,7 @@ impl<'c> Stages<'_, 'c, '_> {
     }
 
     /// Calls `work` with the permissions for tool calls: the agent's own files and direct changes to the plan document
-    /// are off limits, and calls that may do harm need the user's consent.
+    /// are forbidden, and calls that may do harm need the user's consent.
     pub fn permitted<T>(&self, work: impl FnOnce(&dyn Permissions) -> T) -> T {
         let root = self.context.project.root();
         let is_harmless = |command: &str| (self.harmless)(command).is_some();
@@ -495,7 +495,8 @@ impl<'c> Stages<'_, 'c, '_> {
         })
     }
 
-    /// The suffix of the reason for a failed step if a call lacked the user's consent; otherwise empty.
+    /// Returns the suffix of the reason for a failed step if a call lacked the user's consent; otherwise, an empty
+    /// string.
     fn refusal_note(&self) -> &'static str {
         if self.lacks_consent.get() {
             "; a call was refused that `--yes` allows"
@@ -504,7 +505,7 @@ impl<'c> Stages<'_, 'c, '_> {
         }
     }
 
-    /// The source of the user's consent.
+    /// Returns the source of the user's consent.
     fn consent(&self) -> Consent {
         match (self.arguments.yes, self.run.is_interactive()) {
             (true, _) => Consent::Given,
@@ -513,7 +514,7 @@ impl<'c> Stages<'_, 'c, '_> {
         }
     }
 
-    /// The tools available in steps.
+    /// Returns the tools available in steps.
     pub fn tools(&self) -> Toolbox<'_> {
         let tools = PlanTools {
             access: FileAccess {
@@ -529,7 +530,7 @@ impl<'c> Stages<'_, 'c, '_> {
         tools.toolbox()
     }
 
-    /// The tool that runs commands; harmless ones run without a shell.
+    /// Returns the tool that runs commands; harmless commands run without a shell.
     pub fn command(&self) -> RunCommand<'_, 'c> {
         let shell = Shell::Foreground(self.harmless);
         self.place.base.command(shell, self.output_files)
@@ -545,8 +546,8 @@ impl<'c> Stages<'_, 'c, '_> {
         Ok(stored.change_state(|state| state.version = Some(version))?)
     }
 
-    /// Returns `true` if the document already contains the stage's result: an earlier run may have been cut short right
-    /// after writing it.
+    /// Returns `true` if the document already contains the stage's result, as is possible if an earlier run was cut
+    /// short right after writing it.
     ///
     /// # Errors
     /// Fails if the document cannot be read or the session cannot be saved.
@@ -557,7 +558,7 @@ impl<'c> Stages<'_, 'c, '_> {
         };
         let is_written = self.read()?.plan().metadata.version > before;
         if !is_written {
-            // A change made by others in the meantime must not be taken for the stage's result.
+            // A later change by others must not be mistaken for the stage's result.
             stored.change_state(|state| state.version = None)?;
         }
         Ok(is_written)

@@ -1,4 +1,4 @@
-//! The last stage: the work is summed up, corrected by the user, and added to the plan's log.
+//! The last stage: the work is summed up, the user corrects the summary, and it is added to the plan's log.
 //!
 //! The model describes the work; the program supplies the facts: the tools used, the outcome, and the criteria met.
 
@@ -22,15 +22,15 @@ const ASKED: &str = "Write the log entry for what was just done.";
 /// The question in the specification's words.
 const LOOKS_CORRECT: &str = "Does this summary look correct? (yes/no/edit): ";
 
-/// The sign of each [`WorkEnd`], in the order of its variants.
+/// The symbol of each [`WorkEnd`], in the order of its variants.
 const SIGNS: [&str; 3] = ["✓", "🚧", "❌"];
 
 impl Stages<'_, '_, '_> {
-    /// Has the steps' messages summed up, and writes the summary and the plan's progress into the document. Returns the
-    /// text that is still to be shown.
+    /// Has the model sum up the steps' messages, and writes the summary and the plan's progress into the document.
+    /// Returns the text that has yet to be shown.
     ///
     /// # Errors
-    /// Fails if the model gives no summary, or it cannot be written.
+    /// Fails if the model does not return a summary, or it cannot be written.
     pub fn sum_up(&self, history: &[HistoryMessage], end: WorkEnd) -> Result<String, AgentError> {
         let mut conversation = Conversation {
             history: history.to_vec(),
@@ -94,7 +94,7 @@ impl Stages<'_, '_, '_> {
         WorkSummary::read(&words).map_err(not_understood)
     }
 
-    /// Replaces the model's words with the user's own.
+    /// Replaces the model's words with the user's.
     fn edit(&self, summary: &mut WorkSummary) -> Result<(), AgentError> {
         let entry = &mut summary.log_entry;
         for (prompt, text) in [
@@ -109,7 +109,7 @@ impl Stages<'_, '_, '_> {
         Ok(())
     }
 
-    /// Formats the summary as specified. Its facts come from the program.
+    /// Formats the summary as specified, with facts from the program.
     fn shown(
         &self,
         summary: &mut WorkSummary,
@@ -137,8 +137,8 @@ impl Stages<'_, '_, '_> {
         Ok(format!("{entry}{completed}"))
     }
 
-    /// Records the work when there is no summary, with an entry of the program's own; also the plan's progress if the
-    /// work has ended.
+    /// Records work without a model's summary, as an entry written by the program. If the work has ended, also records
+    /// the plan's progress.
     ///
     /// # Errors
     /// Fails if the document cannot be changed.
@@ -153,7 +153,7 @@ impl Stages<'_, '_, '_> {
         })
     }
 
-    /// Records the work so far if the model has not answered: its server may be gone for long.
+    /// Records the work so far if the model has not answered, since its server may be unavailable for a long time.
     pub fn note_stop(&self, error: &AgentError) {
         if matches!(error, AgentError::Model(_)) {
             // The model's error takes precedence over a failure to record the work.
@@ -162,7 +162,7 @@ impl Stages<'_, '_, '_> {
     }
 }
 
-/// Adds the program's own entry to the plan's log, unless the last one says the same.
+/// Adds the program's own entry to the plan's log, unless the last entry says the same.
 pub fn note_unsummed(state: &PlanState, plan: &mut Plan, timestamp: i64) {
     let entry = own_entry(state, plan, timestamp);
     let is_same =
@@ -204,7 +204,7 @@ fn own_entry(state: &PlanState, plan: &Plan, timestamp: i64) -> LogEntry {
     }
 }
 
-/// A list for a sentence, or "nothing" if it is empty.
+/// Formats a list for a sentence; "nothing" if it is empty.
 fn listed(items: String) -> String {
     Some(items)
         .filter(|items| !items.is_empty())

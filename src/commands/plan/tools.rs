@@ -1,4 +1,4 @@
-//! The tools of the plan agent: the engine's tools under the names and descriptions of this agent.
+//! The tools of the plan agent: the engine's tools, with this agent's names and descriptions.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -111,18 +111,18 @@ pub struct PlanTools<'p, 'a> {
     pub access: FileAccess<'p>,
     /// Runs commands, only in the foreground.
     pub command: RunCommand<'p, 'a>,
-    /// Set to `true` by a command that fails, and to `false` by another.
+    /// `true` after a command that has failed, `false` after any other.
     pub has_failed: &'p Cell<bool>,
     /// Returns the unified diff of the changes made in the run so far.
     pub changes: Box<dyn Fn() -> String + 'p>,
     /// Applies changes to the plan.
     pub updater: &'p dyn PlanUpdater,
-    /// Answers questions; `None` if no one can.
+    /// Answers questions; `None` if nobody can.
     pub user: Option<&'p dyn User>,
 }
 
 impl<'p> PlanTools<'p, '_> {
-    /// The tools, in the order in which they are described to the model.
+    /// Returns the tools, in the order in which they are described to the model.
     pub fn toolbox(self) -> Toolbox<'p>
     where
         Self: 'p,
@@ -151,7 +151,8 @@ impl<'p> PlanTools<'p, '_> {
     }
 }
 
-/// The same tools without those that ask the user, for parsing calls only: they do nothing when run.
+/// Returns the same tools, without those that ask the user, only for parsing calls: they do nothing
+/// when run.
 pub fn described() -> Toolbox<'static> {
     let specs = [
         &READ_FILE,
@@ -179,10 +180,11 @@ impl Tool for Described {
     }
 }
 
-/// Runs commands; one that fails is a failed call, and noted.
+/// Runs commands. Reports a command that fails as a failed call, and records whether the last
+/// command has failed.
 struct ShellExec<'p, 'a>(RunCommand<'p, 'a>, &'p Cell<bool>);
 
-/// Programs whose exit code 1 is an answer.
+/// Programs whose exit code 1 is a result, not a failure.
 const ANSWERING: [&str; 4] = ["grep", "diff", "test", "["];
 
 impl Tool for ShellExec<'_, '_> {

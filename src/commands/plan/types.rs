@@ -16,7 +16,7 @@ use crate::sys::text::one_line;
 pub struct Plan {
     /// The status.
     pub status: PlanStatus,
-    /// The goal, in one or more lines; "" if unknown.
+    /// The goal, in one or more lines; empty if unknown.
     pub goal: String,
     /// The conditions for reaching the goal.
     pub acceptance_criteria: Vec<Criterion>,
@@ -26,7 +26,7 @@ pub struct Plan {
     pub decisions_rejected: Vec<PlanDecision>,
     /// The steps of the latest request, in order of execution.
     pub tasks: Vec<PlanTask>,
-    /// The log of the work, the latest entry last.
+    /// The log of the work, latest entry last.
     pub execution_log: Vec<LogEntry>,
     /// Metadata about the plan itself, maintained by the program.
     pub metadata: PlanMetadata,
@@ -50,7 +50,7 @@ pub enum PlanStatus {
 }
 
 impl PlanStatus {
-    /// Each status with its word in a document.
+    /// All statuses, each with its word in a document.
     pub(crate) const ALL: [(Self, &str); 5] = [
         (Self::Planning, "planning"),
         (Self::InProgress, "in_progress"),
@@ -59,12 +59,12 @@ impl PlanStatus {
         (Self::Failed, "failed"),
     ];
 
-    /// The word for the status in a document.
+    /// Returns the word for the status in a document.
     pub fn word(self) -> &'static str {
         Self::ALL[self as usize].1
     }
 
-    /// Parses the status word at the beginning of a text, ignoring case; an unknown word means `Planning`.
+    /// Parses the status word at the beginning of a text, ignoring case; an unknown word stands for `Planning`.
     pub(crate) fn of(text: &str) -> Self {
         let text = text.to_lowercase().replace([' ', '-'], "_");
         let mut all = Self::ALL.into_iter();
@@ -79,16 +79,17 @@ pub struct Criterion {
     /// The condition. Identifies the criterion, ignoring case and blanks.
     #[serde(deserialize_with = "stated")]
     pub description: String,
-    /// True if the condition is met.
+    /// `true` if the condition is met.
     #[serde(default)]
     pub completed: bool,
-    /// Notes; may be "".
+    /// Notes; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub notes: String,
 }
 
 impl Criterion {
-    /// The command that alone decides if the criterion is met, from a note `check: COMMAND` with or without backticks.
+    /// Returns the command that alone decides whether the criterion is met, from a note `check: COMMAND` with or
+    /// without backticks.
     pub fn check(&self) -> Option<&str> {
         let (name, note) = self.notes.split_once(':')?;
         let text = note.trim();
@@ -177,7 +178,7 @@ impl PlanTask {
 }
 
 impl PlanTaskStatus {
-    /// Each status with its mark in a checkbox and its name in JSON.
+    /// All statuses, each with its mark in a checkbox and its name in JSON.
     const ALL: [(Self, char, &str); 5] = [
         (Self::Todo, ' ', "todo"),
         (Self::Active, '~', "active"),
@@ -186,17 +187,17 @@ impl PlanTaskStatus {
         (Self::Skipped, '-', "skipped"),
     ];
 
-    /// The name of the status in JSON.
+    /// Returns the name of the status in JSON.
     pub fn word(self) -> &'static str {
         Self::ALL[self as usize].2
     }
 
-    /// The mark of the status in a checkbox.
+    /// Returns the mark of the status in a checkbox.
     pub(crate) fn mark(self) -> char {
         Self::ALL[self as usize].1
     }
 
-    /// Parses the mark in a checkbox; an unknown mark means `Todo`.
+    /// Parses the mark in a checkbox; an unknown mark stands for `Todo`.
     pub(crate) fn of(mark: char) -> Self {
         if matches!(mark, 'X' | '\u{2713}' | '\u{2714}') {
             return Self::Done;
@@ -216,7 +217,7 @@ pub struct LogEntry {
     /// The work, in one line.
     #[serde(deserialize_with = "stated")]
     pub action: String,
-    /// The details; may be "".
+    /// The details; may be empty.
     #[serde(
         default,
         deserialize_with = "stated_or_blank",
@@ -232,7 +233,7 @@ pub struct LogEntry {
 }
 
 impl fmt::Display for LogEntry {
-    /// Formats the summary as specified.
+    /// Formats the entry as the summary shown to the user, as specified.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tools = self.tools_used.join(", ");
         write!(

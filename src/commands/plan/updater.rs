@@ -1,7 +1,7 @@
 //! Changes to the plan that the model requests through its tools, and the ticking of criteria.
 //!
-//! Criteria are identified by their description, and never ticked after a failure. A criterion with a command is ticked
-//! only by that command's result.
+//! Criteria are identified by their descriptions, and never ticked after a failure. A criterion with a command is
+//! ticked only because of that command's result.
 
 use serde_json::json;
 
@@ -28,7 +28,7 @@ impl PlanUpdater for Stages<'_, '_, '_> {
             // Claims made during a step take effect when the step is done.
             let written = update.acceptance_criteria.into_iter();
             for written in written.filter(|written| written.completed) {
-                // Only earlier criteria count: a model must not add and tick one in the same call.
+                // Only existing criteria count: a model must not add and tick one in the same call.
                 if let Some(objection) = objection(&known, &written) {
                     message += &format!("; {objection}");
                     continue;

@@ -11,7 +11,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::time::Duration;
 
-/// A clock that always shows the same time.
+/// A clock that always returns the same time.
 struct At(DateTime<FixedOffset>);
 
 impl Clock for At {
@@ -42,7 +42,7 @@ impl Reporter for Shown {
     }
 }
 
-/// A folder for a log, and the log's dependencies.
+/// A folder for a log, with the log's dependencies.
 struct Place {
     dir: tempfile::TempDir,
     clock: At,
@@ -58,7 +58,8 @@ impl Place {
         Self {
             dir: tempfile::tempdir().unwrap(),
             clock: At("2026-01-07T10:23:21.045678-07:00".parse().unwrap()),
-            // In JSON, `\n1234567` contains the second key, beginning in the middle of an escape.
+            // In JSON, `\n1234567` contains the second key, which begins in the middle of an
+            // escape.
             redactor: Redactor::new(["sekret-key-1", "n1234567"]),
             shown: Shown::default(),
         }

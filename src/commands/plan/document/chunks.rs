@@ -1,7 +1,7 @@
 //! Splits a plan document into chunks: headings, items, and the text between them. Pure.
 //!
-//! Guarantees that the chunks add up to the text, byte for byte; that code blocks and comments are not read as
-//! structure; and that a block without an end counts as plain text, so that it hides nothing.
+//! Guarantees that the chunks add up to the text, byte for byte; that code blocks and comments are not parsed as
+//! structure; and that an unterminated block counts as plain text, so that it hides nothing.
 
 use std::sync::LazyLock;
 
@@ -42,17 +42,17 @@ impl PlanPart {
         (Self::Log, "## Execution Log", "[No actions taken yet]"),
     ];
 
-    /// All parts.
+    /// Returns all parts.
     pub fn all() -> impl Iterator<Item = Self> {
         Self::WORDS.into_iter().map(|(part, _, _)| part)
     }
 
-    /// The heading of the part; for the title, only a prefix.
+    /// Returns the heading of the part; for the title, only a prefix.
     pub fn heading(self) -> &'static str {
         Self::WORDS[self as usize].1
     }
 
-    /// The text that stands in for missing items; "" for the tasks, which have no placeholder.
+    /// Returns the text that replaces missing items; empty for the tasks, which have no placeholder.
     pub fn placeholder(self) -> &'static str {
         Self::WORDS[self as usize].2
     }
@@ -77,7 +77,7 @@ impl PlanPart {
 /// Adjacent lines of a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chunk {
-    /// The part that the lines belong to; `None` outside of a plan's own sections.
+    /// The part to which the lines belong; `None` outside a plan's own sections.
     pub part: Option<PlanPart>,
     pub kind: ChunkKind,
     /// The lines, including their line endings.
@@ -116,7 +116,8 @@ impl Chunk {
     }
 }
 
-/// The number of lines in the front matter, including blank lines above it; `None` if the closing line is missing.
+/// Returns the number of lines in the front matter, including blank lines above it; `None` if the closing line is
+/// missing.
 pub fn front_matter(lines: &[&str]) -> Option<usize> {
     let is_mark = |line: &str| line.trim_end() == "---";
     let first = lines.iter().position(|line| !line.trim().is_empty());
@@ -128,12 +129,12 @@ pub fn front_matter(lines: &[&str]) -> Option<usize> {
     is_mark(end).then_some(count)
 }
 
-/// Splits the text below the front matter. If a part has two headings, the first one counts.
+/// Splits the text below the front matter. If a part has two headings, only the first one counts.
 pub fn chunks(lines: &[&str]) -> Vec<Chunk> {
     let mut chunks: Vec<Chunk> = Vec::new();
     let mut part = None;
-    // Kinds of blocks without an end: nothing that follows could end a later one either, so its end is not searched
-    // for.
+    // Kinds of blocks that are not terminated. No later block of such a kind can be terminated either, so its end is
+    // not searched for.
     let mut comments_end = true;
     let mut endless: Vec<Fence<'_>> = Vec::new();
     let mut at = 0;
@@ -182,9 +183,9 @@ pub fn chunks(lines: &[&str]) -> Vec<Chunk> {
     chunks
 }
 
-/// The first line, counted from 1, that its user may take for a part of the plan although it is not read as one, with a
-/// description: a second heading of a list, or an indented task. A numbered one is not taken for a part of the task
-/// above.
+/// Returns the first line, counted from 1, that the user may take for a part of the plan although it is not parsed as
+/// one, with a description: a second heading of a list, or an indented task. Below a task, only a numbered line is
+/// reported; other indented lines belong to that task.
 pub fn unclear(chunks: &[Chunk]) -> Option<(usize, String)> {
     static TASK: LazyLock<Regex> =
         LazyLock::new(|| regex(r"^\s+(?:[-*+]|([0-9]{1,9})[.)])\s*\[\s*[^\s\]]?\x{fe0f}?\s*\]\s"));
@@ -216,7 +217,7 @@ pub fn unclear(chunks: &[Chunk]) -> Option<(usize, String)> {
     None
 }
 
-/// The kind of a line outside of blocks.
+/// Returns the kind of a line outside blocks.
 fn kind_of(part: Option<PlanPart>, line: &str) -> ChunkKind {
     let is_indented = line.starts_with("  ") || line.starts_with('\t');
     let listed = list_item(line).map(|(_, text)| text);
@@ -237,8 +238,8 @@ fn kind_of(part: Option<PlanPart>, line: &str) -> ChunkKind {
     }
 }
 
-/// The index of the item that a line of text belongs to. An entry includes all text below it; a list item includes
-/// indented lines up to and including a field.
+/// Returns the index of the item to which a line of text belongs. An entry includes all text below it; a list item
+/// includes indented lines up to and including a field.
 fn item_above(
     chunks: &[Chunk],
     part: Option<PlanPart>,
@@ -269,14 +270,15 @@ pub fn heading(line: &str) -> Option<(usize, &str)> {
     ((1..=6).contains(&level) && is_heading).then(|| (level, words.trim()))
 }
 
-/// A list item: the mark in its checkbox and its text. Brackets count as a checkbox only before a blank or the end.
+/// Matches a list item: the mark in its checkbox, and its text. Brackets count as a checkbox only before a blank or the
+/// end.
 static ITEM: LazyLock<Regex> = LazyLock::new(|| {
     regex(
         r"(?s)^\s*(?:[-*+]|[0-9]{1,9}[.)])(?:\s*\[\s*([^\s\]]?)\x{fe0f}?\s*\](?:\s+|$)|\s+)(.*?)\s*$",
     )
 });
 
-/// Parses a list item into the mark in its checkbox, a blank if it has none, and its text.
+/// Parses a list item into the mark in its checkbox, or a blank if there is none, and its text.
 pub fn list_item(text: &str) -> Option<(char, &str)> {
     let found = ITEM.captures(text)?;
     let mark = found.get(1).and_then(|mark| mark.as_str().chars().next());
@@ -284,7 +286,7 @@ pub fn list_item(text: &str) -> Option<(char, &str)> {
     (!text.is_empty()).then_some((mark.unwrap_or(' '), text))
 }
 
-/// A line `**Name:** text`; the colon may follow the asterisks.
+/// Matches a line `**Name:** text`; the colon may follow the asterisks.
 static FIELD: LazyLock<Regex> =
     LazyLock::new(|| regex(r"^\s*\*\*([^*:]+)(?::\*\*|\*\*\s*:)\s*(.*?)\s*$"));
 
@@ -294,7 +296,7 @@ pub fn field(line: &str) -> Option<(String, &str)> {
     Some((name.trim().to_lowercase(), text))
 }
 
-/// Placeholder texts; in a document, they may be enclosed in brackets.
+/// Placeholder texts, which may be enclosed in brackets in a document.
 const PLACEHOLDERS: [&str; 7] = [
     "User will provide goal",
     "Clear goal description",

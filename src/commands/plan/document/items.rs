@@ -1,8 +1,8 @@
-//! Reads and writes the items of a plan document: the status, the goal, criteria, decisions, tasks and log entries.
-//! Items are read from the user's text and written in normal form. Pure.
+//! Parses and formats the items of a plan document: the status, the goal, criteria, decisions, tasks and log entries.
+//! Items are parsed from the user's text and written in normal form. Pure.
 //!
-//! Guarantees that text written here is never read back as structure: every text but the goal is on one line, and a
-//! line of the goal that looks like structure is prefixed with `\`.
+//! Guarantees that text written here is never parsed as structure: each text except the goal is on one line, and a line
+//! of the goal that looks like structure is prefixed with `\`.
 
 use std::sync::LazyLock;
 
@@ -17,26 +17,26 @@ use crate::commands::plan::types::{
 use crate::sys::fences::Fence;
 use crate::sys::text::{regex, with_unix_line_ends};
 
-/// The text of the first field whose name begins with `name`; "" if there is no such field.
+/// Returns the text of the first field whose name begins with `name`; empty if there is none.
 fn text_of<'e>(entry: &'e str, name: &str) -> &'e str {
     let mut fields = entry.lines().filter_map(field);
     let found = fields.find(|(known, _)| known.starts_with(name));
     found.map_or("", |(_, text)| text)
 }
 
-/// Reads the status from its line.
+/// Parses the status from its line.
 pub fn status(line: &str) -> Option<PlanStatus> {
     Some(PlanStatus::of(field(line)?.1))
 }
 
-/// Reads the goal from its lines.
+/// Parses the goal from its lines.
 pub fn goal<'l>(chunks: impl Iterator<Item = &'l str>) -> String {
     let lines = chunks.flat_map(str::lines);
     let goal: Vec<_> = lines.map(|line| unescape(line.trim_end())).collect();
     goal.join("\n").trim().to_owned()
 }
 
-/// Reads a criterion.
+/// Parses a criterion.
 pub fn criterion(item: &str) -> Criterion {
     static NOTES: LazyLock<Regex> = LazyLock::new(|| regex(r"(?s)^(.+?)\s+\*\((.*)\)\*$"));
     let (mark, raw) = list_item(item).unwrap_or((' ', item));
@@ -50,7 +50,7 @@ pub fn criterion(item: &str) -> Criterion {
     }
 }
 
-/// Reads a task.
+/// Parses a task.
 pub fn task(step: usize, item: &str) -> PlanTask {
     let (mark, text) = list_item(item).unwrap_or((' ', item));
     let (above, last) = text.rsplit_once('\n').unwrap_or((text, ""));
@@ -69,7 +69,7 @@ pub fn task(step: usize, item: &str) -> PlanTask {
     }
 }
 
-/// Reads a decision. `saved` is the timestamp if it has none.
+/// Parses a decision. If it has no time, `saved` is used.
 pub fn decision(entry: &str, saved: i64) -> PlanDecision {
     let mut times = ["decided", "rejected"].iter();
     let time = times.find_map(|name| read_time(text_of(entry, name)));
@@ -81,7 +81,7 @@ pub fn decision(entry: &str, saved: i64) -> PlanDecision {
     }
 }
 
-/// Reads a log entry. `saved` is the timestamp if it has none.
+/// Parses a log entry. If it has no time, `saved` is used.
 pub fn log_entry(entry: &str, saved: i64) -> LogEntry {
     let title = title_of(entry);
     let (timestamp, action) = read_time(title).unwrap_or((saved, title));
@@ -94,19 +94,19 @@ pub fn log_entry(entry: &str, saved: i64) -> LogEntry {
     }
 }
 
-/// The title of an entry.
+/// Returns the title of an entry.
 fn title_of(entry: &str) -> &str {
     let heading = entry.lines().next().and_then(heading);
     heading.map_or("", |(_, title)| title)
 }
 
-/// Reads a comma-separated list.
+/// Parses a comma-separated list.
 fn read_list(list: &str) -> Vec<String> {
     let texts = list.split(',').map(|text| text.trim().to_owned());
     texts.filter(|text| !text.is_empty()).collect()
 }
 
-/// Reads the time at the beginning of a text. Also returns the rest, without the separator before it.
+/// Parses the time at the beginning of a text. Also returns the rest, without the separator before it.
 fn read_time(text: &str) -> Option<(i64, &str)> {
     let (stamp, rest) = text.split_at_checked("2026-11-25 20:15".len())?;
     let time = NaiveDateTime::parse_from_str(&stamp.replace('T', " "), "%Y-%m-%d %H:%M").ok()?;
@@ -117,7 +117,7 @@ fn read_time(text: &str) -> Option<(i64, &str)> {
     ))
 }
 
-/// The title line for a plan with this goal.
+/// Returns the title line for a plan with this goal.
 pub fn title(goal: &str) -> String {
     let first = joined(goal.trim().lines().next().unwrap_or_default());
     let stated = Some(&*first).filter(|first| !first.is_empty());
@@ -125,7 +125,7 @@ pub fn title(goal: &str) -> String {
     harmless(&format!("{} {title}", PlanPart::Title.heading()))
 }
 
-/// Writes the items of a part in normal form, each without its last line ending.
+/// Formats the items of a part in normal form, each without its last line ending.
 pub fn write(part: PlanPart, plan: &Plan) -> Vec<String> {
     let made = |decision| write_decision(decision, "Alternatives considered", "Decided");
     let rejected = |decision| write_decision(decision, "Alternative", "Rejected");
@@ -164,7 +164,7 @@ fn write_goal(goal: &str) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-/// Writes a line of the goal, with an escape if it would be read as structure or as an escaped line.
+/// Formats a line of the goal, with an escape if it would be parsed as structure or as an escaped line.
 fn escaped(line: &str) -> String {
     let escape = if is_structure(line) { r"\" } else { "" };
     format!("{escape}{line}")
@@ -229,13 +229,13 @@ fn write_entry<'f>(title: &str, fields: impl Iterator<Item = (&'f str, String)>)
     format!("### {}{}", joined(title), lines.collect::<String>())
 }
 
-/// Writes a comma-separated list. Commas within a text become semicolons.
+/// Formats a comma-separated list. Commas within a text become semicolons.
 fn write_list(texts: &[String]) -> String {
     let texts = texts.iter().map(|text| joined(text).replace(',', ";"));
     texts.collect::<Vec<_>>().join(", ")
 }
 
-/// Writes a time in milliseconds since 1970, to the minute, in UTC.
+/// Formats a time in milliseconds since 1970, to the minute, in UTC.
 fn write_time(milliseconds: i64) -> String {
     let time = DateTime::from_timestamp_millis(milliseconds).unwrap_or_default();
     time.format("%Y-%m-%d %H:%M").to_string()

@@ -1,4 +1,4 @@
-//! Reading and editing plan documents, and telling them from other files.
+//! Tests of reading and editing plan documents, and of telling them from other files.
 
 mod lists;
 mod properties;

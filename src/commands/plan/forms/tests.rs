@@ -1,4 +1,4 @@
-//! Reading the replies of stages without tools.
+//! Tests of parsing the replies of stages without tools.
 
 use proptest::prelude::*;
 
@@ -29,7 +29,7 @@ fn tools() -> Toolbox<'static> {
     Toolbox::default().with(&WRITE_FILE, Write)
 }
 
-/// The first JSON object in a text.
+/// Returns the first JSON object in a text.
 fn object_in(text: &str) -> Value {
     let start = text.find('{').unwrap();
     let mut values = serde_json::Deserializer::from_str(&text[start..]).into_iter();
@@ -155,7 +155,7 @@ fn the_schema_of_a_task_list_has_an_end_everywhere() {
         (json!({"task_list": [task(&"x".repeat(301))]}), false),
     ] {
         assert_eq!(jsonschema::is_valid(&schema, &reply), is_allowed, "{reply}");
-        // Every reply that a server allows can be read.
+        // Every reply that the enforced schema allows can be parsed.
         assert!(!is_allowed || TaskList::read(&reply).is_ok(), "{reply}");
     }
 }

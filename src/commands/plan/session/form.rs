@@ -1,4 +1,4 @@
-//! The format of `session.json`: the specification's fields, followed by our own. Pure.
+//! The format of `session.json`: the specification's fields, followed by additional ones. Pure.
 
 use std::path::{Path, PathBuf};
 
@@ -32,7 +32,7 @@ pub enum PlanStage {
     Done,
 }
 
-/// The state needed to resume. A missing field has its default.
+/// The state needed to resume. Missing fields have default values.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PlanState {
@@ -59,12 +59,12 @@ pub struct PlanState {
     /// The document's version before the stage's result is written into it; a later version contains the result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<u64>,
-    /// Where to return to, while the session works in a scratch tree whose changes are not applied yet.
+    /// The state to return to while the session works in a scratch tree whose changes are not applied yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<Box<Checkpoint>>,
 }
 
-/// A state and its document, as they were before changes that may be discarded.
+/// A state and its document before changes that may be discarded.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Checkpoint {
     /// The state.
@@ -90,7 +90,7 @@ pub enum WorkEnd {
 pub struct StepsEnd {
     /// The outcome.
     pub end: WorkEnd,
-    /// The reason for stopping or failing; "" if all steps are done.
+    /// The reason for stopping or failing; empty if all steps are done.
     pub why: String,
 }
 
@@ -116,7 +116,7 @@ impl PlanState {
             }
             // The user has added steps, or wants to retry a failed one.
             None if self.stage == PlanStage::Done => self.enter(PlanStage::Execution),
-            // Without a request, the steps are those that the user has written.
+            // Without a request, the steps are those written by the user.
             None if self.stage == PlanStage::Planning && self.requests.is_empty() => {
                 self.enter(PlanStage::Execution);
             }
@@ -131,13 +131,13 @@ impl PlanState {
         self.files.clear();
     }
 
-    /// Returns `true` if this is the session's first request, and nothing was done for it.
+    /// Returns `true` if this is the session's first request, and nothing has been done for it.
     fn is_unbegun(&self, request: &str) -> bool {
         let is_first = self.requests.len() == 1 && self.requests[0] == request;
         is_first && self.stage == PlanStage::Planning
     }
 
-    /// Removes keys. Each text is redacted on its own, so that the file stays valid whatever a key looks like.
+    /// Redacts keys in each text separately, so that the file stays valid whatever a key looks like.
     fn redact(&mut self, redactor: &Redactor) {
         let redact = |text: &mut String| *text = redactor.text(text).into_owned();
         redact(&mut self.directory);
@@ -161,7 +161,7 @@ pub struct PlanSessionFile {
     pub(crate) id: String,
     #[serde(with = "ts_milliseconds")]
     pub(crate) started_at: DateTime<Utc>,
-    /// The model that executes the steps; "" if another program's file does not name it.
+    /// The model that executes the steps; empty if another program's file does not name it.
     #[serde(default)]
     pub model: String,
     /// The progress of the session.
@@ -176,7 +176,7 @@ pub struct PlanSessionFile {
 }
 
 impl PlanSessionFile {
-    /// The document's path, in the session's `folder` or in the project in `root`.
+    /// Returns the document's path, in the session's `folder` or in the project at `root`.
     pub(super) fn document(&self, folder: &Path, root: &Path) -> PathBuf {
         match &self.state.plan_file {
             Some(file) => root.join(file),

@@ -214,7 +214,7 @@ fn the_specifications_session_and_fields_of_others_are_kept() {
     assert_eq!(session.file.state, PlanState::default());
     store.save(&mut session, Utc::now()).unwrap();
     let json = home.json("a copy");
-    // The ID is the folder's name.
+    // The `id` is the folder's name.
     assert_eq!(json["id"], "a copy");
     assert_eq!(json["startedAt"], 1_767_806_601_000_i64);
     assert_eq!(json["model"], "qwen2.5-coder:32b");
@@ -310,7 +310,7 @@ fn a_session_is_used_by_one_at_a_time() {
     let session = create(&store).unwrap();
     let problem = other.open(ID).unwrap_err();
     assert!(matches!(&problem, SessionError::InUse { id, .. } if id == ID));
-    // Reading needs no lock.
+    // Reading requires no lock.
     let path = session.document(Path::new("/work"));
     assert_eq!(document(&other, ID).unwrap(), path);
     drop(session);
@@ -423,7 +423,7 @@ fn a_list_shows_the_newest_first_and_the_damaged_as_such() {
     let store = home.store();
     assert_eq!(store.list().unwrap(), []);
 
-    // Sorted by name, the second session would come first.
+    // If sorted by name, the second session would come first.
     let begin = |time, directory, zone| create_in(&store, time, directory, zone).unwrap();
     let mut done = begin("2026-01-07T10:23:21-07:00", "/a", "MST");
     done.file.status = SessionState::Complete;
@@ -467,7 +467,7 @@ fn a_list_shows_the_newest_first_and_the_damaged_as_such() {
 
     let last = |directory: &str| store.last_in(Path::new(directory));
     assert_eq!(last("/b").unwrap(), "2026-01-07T19:00:00.000UTC");
-    // The damaged one is newer, and may be of any directory.
+    // The damaged session is newer, and its directory is unknown.
     {
         let problem = last("/a").unwrap_err().to_string();
         assert!(

@@ -1,4 +1,4 @@
-//! Tests that every tool works under the profile's names and descriptions.
+//! Tests that every tool works under this profile's names and descriptions.
 
 use std::cell::RefCell;
 use std::fs;
@@ -51,7 +51,7 @@ impl World {
         self.asked.borrow_mut().push(text);
     }
 
-    /// Calls `work` with the tools. They cannot start commands, as no program supervises them.
+    /// Calls `work` with the tools. They cannot start commands, since no program supervises them.
     fn with_tools<R>(&self, work: impl FnOnce(&Toolbox<'_>) -> R) -> R {
         let (clock, interrupt, redactor) = (
             SystemClock::start(),
@@ -331,7 +331,7 @@ fn a_command_that_is_known_to_be_harmless_needs_no_shell() {
     assert_eq!(world.asked.take(), ["is git status harmless?"]);
 }
 
-/// Finds the places where a schema sets no limit, or allows unknown fields.
+/// Finds the places where a schema sets no limit or allows unknown fields.
 fn loose_ends(schema: &Value, at: &str, found: &mut Vec<String>) {
     let is_bounded = match schema["type"].as_str() {
         Some("string") => schema["maxLength"].is_u64() || schema["enum"].is_array(),

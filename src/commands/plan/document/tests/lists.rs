@@ -1,4 +1,4 @@
-//! Reading and changing criteria and tasks, written by hand or by the program.
+//! Tests of reading and changing criteria and tasks, written by hand or by the program.
 
 use super::*;
 use crate::commands::plan::types::{Criterion, PlanTask, PlanTaskStatus};

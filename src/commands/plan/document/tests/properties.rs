@@ -1,4 +1,4 @@
-//! Properties of any plan, any bytes, and any edit of a document that its user has changed.
+//! Property tests of plans, of arbitrary bytes, and of edits to documents that the user has changed.
 
 use super::*;
 use crate::commands::plan::types::{Criterion, LogEntry, PlanDecision, PlanTask};
@@ -10,7 +10,7 @@ fn one_line(text: &str) -> String {
     words.join(" ").replace("-->", "-- >")
 }
 
-/// The pieces of generated texts: words, and everything that can be structure in a document.
+/// Pieces of generated texts: words, and everything that can be structure in a document.
 const PIECES: [&str; 52] = [
     "word",
     "Wort",
