@@ -1,6 +1,6 @@
 //! Adds a model from the built-in catalogue to the project's `models.json`.
 //!
-//! Writes that file only and preserves its existing content. The result is always a readable table.
+//! Writes only that file and preserves its existing content. The result is always a valid table.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -26,7 +26,7 @@ const TABLE: &str = ModelTable::FILE;
 /// Fails if the catalogue has no such model, the project's table already has one, or the table cannot be used or
 /// written.
 pub fn add_model(context: &Context<'_>, name: &str) -> Result<Outcome, Failure> {
-    // Nothing is added to a table that cannot be read.
+    // Do not add to a table that cannot be read.
     selection::table_of(context.models)?;
     let known = catalogue::known(name).and_then(|it| it.entry.as_ref());
     let before = context.project.models().map_err(NotReady::of)?;
@@ -61,7 +61,7 @@ fn write(context: &Context<'_>, is_new: bool, text: &str) -> Result<(), Error> {
     if is_new && write_new(&path, text)? {
         return Ok(());
     }
-    // Follow a symbolic link of the user's instead of replacing it.
+    // Follow a user's symbolic link instead of replacing it.
     let target = fs::canonicalize(&path).unwrap_or(path);
     let written = atomic_file::replace(&target, |file| file.write_all(text.as_bytes()));
     Ok(written.map_err(PathError::of("write", TABLE))?)

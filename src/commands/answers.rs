@@ -1,4 +1,4 @@
-//! Sources of answers to an agent's questions, and the recorded run that is replayed.
+//! Sources of answers to an agent's questions, and the recorded run to replay.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -23,23 +23,23 @@ pub type Ask<'a> = &'a dyn Fn(&Question, Option<&str>) -> Result<Answer, Error>;
 pub enum AnswerSource<'i> {
     /// The user at the terminal.
     Typed(&'i User),
-    /// The user, who is asked for permissions and nothing else.
+    /// The user, who is asked only for permissions.
     Permissions(Ask<'i>),
     /// A recorded run.
     Recorded(RefCell<RecordedAnswers>),
-    /// No one can answer: the run is headless.
+    /// Nobody can answer, since the run is headless.
     Nowhere,
 }
 
-/// Recorded questions, where known, and their answers, without those already used.
+/// Recorded questions, where known, and their answers, except for those already used.
 pub struct RecordedAnswers(VecDeque<(Option<String>, Option<String>)>);
 
 impl RecordedAnswers {
-    /// Takes the recorded answer to this question; `None` if the run did not ask it, as other answers do not apply.
+    /// Takes the recorded answer to this question; `None` if the run did not ask it, since other answers do not apply.
     pub fn to(&mut self, question: &str) -> Option<String> {
         let is_it = |asked: &Option<String>| asked.as_deref().is_none_or(|asked| asked == question);
         let at = self.0.iter().position(|(asked, _)| is_it(asked))?;
-        // Earlier questions are skipped, since the replay took another path there.
+        // Skip earlier questions, since the replay took a different path there.
         self.0.drain(..=at).next_back()?.1
     }
 }
@@ -82,7 +82,7 @@ pub fn recorded(context: &Context<'_>, choice: &ModelChoice) -> Result<Option<Re
         return Ok(None);
     };
     let record = recording.agent().ok_or(CommandError::NothingAsked)?;
-    // The file may be as large as a session. It is missing if the run began a session.
+    // The file is missing if the run began a session; it may be as large as a session.
     let path = recording.folder().join(CONVERSATION);
     let conversation = files::read(&path, Links::Refused, session::LARGEST)
         .ok()

@@ -1,6 +1,5 @@
 //! Attests a run in an in-toto statement, signed on request, and verifies such a statement.
-//!
-//! Reads the run's folder; writes the statement and its signature, and nothing else. Signatures are ssh-keygen's.
+//! Reads the run's folder, and writes only the statement and its signature. ssh-keygen makes and checks the signatures.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -61,7 +60,7 @@ const NAMED: usize = 20;
 /// Maximum length of a difference, in characters.
 const LONGEST: usize = 300;
 
-/// Errors from signatures, and from statements that are not valid.
+/// Errors from signatures and invalid statements.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub(crate) enum StatementError {
     /// The statement cannot be signed.
@@ -155,10 +154,10 @@ pub fn attest(context: &Context<'_>, arguments: &AttestArgs) -> Result<Outcome, 
     Ok(outcome)
 }
 
-/// Recreates a statement from the run that it names, and compares the bytes.
+/// Recreates a statement from the run that it names, and compares it byte for byte.
 ///
 /// # Errors
-/// Fails if they differ, the run's record is incomplete, or the signature is not valid.
+/// Fails if the statements differ, the run's record is incomplete, or the signature is not valid.
 pub fn verify(context: &Context<'_>, arguments: &VerifyArgs) -> Result<Outcome, Failure> {
     let project = &context.project;
     let path = project.root().join(&arguments.statement);
@@ -281,7 +280,7 @@ fn signer_of(
 /// Runs ssh-keygen, which may ask for a passphrase at the terminal, and returns its output.
 ///
 /// # Errors
-/// A sentence that says why it failed.
+/// Returns a sentence that describes the failure.
 fn keygen<'w>(
     context: &Context<'_>,
     words: impl Iterator<Item = &'w OsStr>,

@@ -1,4 +1,4 @@
-//! The commands.
+//! The commands, and their properties.
 
 use std::path::PathBuf;
 
@@ -77,7 +77,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// The flags of the agent to start, if they are those of every agent.
+    /// Returns the flags of the agent to start, if they are those of every agent.
     pub fn agent(&self) -> Option<&AgentArgs> {
         match self {
             Self::Dev(DevArgs { agent, .. })
@@ -87,7 +87,7 @@ impl Command {
         }
     }
 
-    /// The values that may name a run, or be the path of its folder.
+    /// Returns the values that may name a run, or be the path of its folder.
     pub fn named_runs(&mut self) -> Vec<&mut PathBuf> {
         let run = match self {
             Self::Orchestrate(arguments) => {
@@ -108,7 +108,7 @@ impl Command {
         run.iter_mut().collect()
     }
 
-    /// The paths of files, relative to the current directory.
+    /// Returns the paths of files, relative to the current directory.
     pub fn paths(&mut self) -> Vec<&mut PathBuf> {
         match self {
             Self::Plan(plan) => plan.plan_file.iter_mut().collect(),
@@ -118,12 +118,12 @@ impl Command {
         }
     }
 
-    /// True if it records a run.
+    /// Returns `true` if the command records a run.
     pub fn has_run(&self) -> bool {
         self.agent().is_some() || matches!(self, Self::Orchestrate(_) | Self::Undo(_))
     }
 
-    /// True if it needs no project.
+    /// Returns `true` if the command needs no project.
     pub fn is_without_project(&self) -> bool {
         matches!(
             self,
@@ -139,12 +139,12 @@ impl Command {
         )
     }
 
-    /// True if it reads variables from `.env`: it talks to servers that no project file names.
+    /// Returns `true` if the command reads variables from `.env`, since it talks to servers that no project file names.
     pub fn reads_env_file(&self) -> bool {
         matches!(self, Self::Orchestrate(_) | Self::Mcp(_))
     }
 
-    /// True if standard output shows what standard error does.
+    /// Returns `true` if standard output repeats what standard error shows.
     pub fn mirrors(&self) -> bool {
         matches!(self, Self::Orchestrate(arguments) if !arguments.headless)
     }

@@ -28,13 +28,14 @@ use crate::ui::OutputFormat;
 
 const AFTER_HELP: &str = include_str!("command_line/after_help.txt").trim_ascii_end();
 
-/// The version; in a release, the commit and the target that it was built from, too.
+/// The version; in a release, also the commit and the target of the build.
 const BUILD: &str = include_str!(concat!(env!("OUT_DIR"), "/version.txt"));
 
-/// A single text: with a separate summary and long text, clap would print each flag's help below the flag.
+/// A single text for both helps: if a separate summary were given, clap would print the help of each flag below the
+/// flag.
 const ABOUT: &str = include_str!("command_line/about.txt").trim_ascii_end();
 
-/// The flags that do not apply to a consistency report.
+/// Flags that do not apply to a consistency report.
 const CHANGE_FLAGS: &str = "context include exclude ci protect deny_warnings gate require_clean allow_elision \
     allow_shrink allow_form diff on_failure scratch baseline build_timeout sandbox allow_socket pass_env reask \
     reply_format require_edits strategy attempts first_pass";
@@ -144,13 +145,13 @@ pub struct Cli {
 }
 
 impl Cli {
-    /// Returns the fate of the edits when the run fails.
+    /// Returns the treatment of the edits if the run fails.
     pub(crate) fn on_failure(&self) -> OnFailure {
         let default = self.scratch.map_or(OnFailure::Keep, |_| OnFailure::Revert);
         self.on_failure.unwrap_or(default)
     }
 
-    /// Parses the command line; the binaries `dev` and `dev-agent` act as the commands of those names.
+    /// Parses the command line. The binaries `dev` and `dev-agent` act as the commands of those names.
     ///
     /// # Errors
     /// Returns a [`CliMessage`] if the command line asks for help or is invalid.
@@ -168,7 +169,7 @@ impl Cli {
         }
     }
 
-    /// Parses the command line of a binary of this name and description that is an alias of `command`.
+    /// Parses the command line of a binary with this name and description, which is an alias of `command`.
     fn read_alone<A: Args>(
         (name, about): (&'static str, &'static str),
         command: &str,
@@ -189,8 +190,8 @@ impl Cli {
         Self::read(&names.chain(given).collect::<Vec<_>>())
     }
 
-    /// Parses the command line and applies shorthand flags: `--json` means `--output-format json`. Commands
-    /// that print a script or a manual page print nothing else.
+    /// Parses the command line, and expands shorthand flags: `--json` stands for `--output-format json`. Commands that
+    /// print a script or a manual page print nothing else.
     fn parse_all(arguments: &[OsString]) -> Result<Self, clap::Error> {
         let matches = with_help(Self::command(), arguments)
             .try_get_matches_from(arguments)
@@ -255,8 +256,8 @@ impl Cli {
         Ok(cli)
     }
 
-    /// Parses the command line with additional flags, names and words, in front. Those on the command line take
-    /// precedence, and exclude conflicting ones; restrictions add up.
+    /// Parses the command line with additional flags, given as names and words, in front. Flags on the command line
+    /// take precedence and exclude conflicting ones; restrictions add up.
     ///
     /// # Errors
     ///
@@ -296,13 +297,13 @@ impl Cli {
         known.ok_or_else(|| format!("there is no flag `--{}`", name.escape_debug()))
     }
 
-    /// The flags for the sandbox of builds and commands.
+    /// Returns the flags for the sandbox of builds and commands.
     pub fn sandbox(&self) -> &SandboxArgs {
         let agent = self.command.as_ref().and_then(Command::agent);
         agent.map_or(&self.build.sandbox, |agent| &agent.sandbox)
     }
 
-    /// The environment variables passed to the sandbox or MCP server although their names look like secrets.
+    /// Returns the environment variables passed to the sandbox or MCP server although their names look like secrets.
     pub fn passed_variables(&self) -> &[String] {
         match &self.command {
             Some(Command::Mcp(mcp)) => &mcp.server().pass_env,
@@ -310,7 +311,7 @@ impl Cli {
         }
     }
 
-    /// True if the command reads variables from `.env`.
+    /// Returns `true` if the command reads variables from `.env`.
     pub fn reads_env_file(&self) -> bool {
         self.command.as_ref().is_some_and(Command::reads_env_file)
     }
@@ -324,7 +325,8 @@ fn flag<'c>(command: &'c clap::Command, name: &str) -> Option<&'c clap::Arg> {
     })
 }
 
-/// Parses a subcommand preceded by global flags; the workflows' own flags conflict with subcommands.
+/// Parses a subcommand preceded by global flags, which would otherwise be rejected: the workflows' own flags conflict
+/// with subcommands.
 fn flags_in_front(arguments: &[OsString]) -> Option<ArgMatches> {
     let command = Cli::command().args_conflicts_with_subcommands(false);
     let matches = command.clone().try_get_matches_from(arguments).ok()?;
@@ -338,7 +340,7 @@ fn flags_in_front(arguments: &[OsString]) -> Option<ArgMatches> {
     (!own.any(is_given)).then(|| matches.clone())
 }
 
-/// Prepares a command for the help that these arguments ask for, if any.
+/// Prepares a command for the help that these arguments request, if any.
 fn with_help(mut command: clap::Command, arguments: &[OsString]) -> clap::Command {
     let asks = |word: &str| arguments.iter().any(|argument| argument == word);
     let is_short = asks("-h");
@@ -349,8 +351,8 @@ fn with_help(mut command: clap::Command, arguments: &[OsString]) -> clap::Comman
     helping(command, is_short)
 }
 
-/// Prepares a built command and all below it for their short helps, which follow their templates or end where the
-/// advanced options begin, or for their whole helps, which have no templates.
+/// Prepares a built command and all its subcommands for their short help, which follows their templates or ends before
+/// the advanced options, or for their full help, which has no template.
 fn helping(command: clap::Command, is_short: bool) -> clap::Command {
     let form = if is_short {
         command.after_help(Resettable::Reset).mut_args(|argument| {

@@ -1,4 +1,4 @@
-//! The commit workflow: asks for edits, verifies, applies and builds them, and repairs up to three times.
+//! The commit workflow: asks for edits, verifies, applies and builds them, and repairs them up to three times.
 
 mod asking;
 mod attempts;
@@ -75,10 +75,10 @@ pub fn choice(context: &Context<'_>, cli: &Cli) -> Result<ModelChoice, Error> {
 /// Runs a commit.
 ///
 /// # Errors
-/// Fails if no applied reply passes the build, whatever the cause.
+/// Fails unless an applied reply passes the build.
 pub fn commit(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<Outcome, Failure> {
     let root = context.project.root();
-    // Attempts are stopped without a signal.
+    // A separate interrupt stops attempts without a signal.
     let stop = context.interrupt.child();
     let context = &Context {
         interrupt: &stop.map_err(PathError::of("listen for signals in", root))?,
@@ -159,7 +159,7 @@ fn stoppable(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<O
         _ if !tree.is_as_before() => run.record.tree = TreeState::Changed,
         _ => {}
     }
-    // The latest replies do not show the state of a resumed run's files.
+    // The latest replies do not show the state of files changed by a resumed run.
     let files = tree.changed_in_all().into_iter().map(|path| {
         let after = replacements
             .files
@@ -190,7 +190,7 @@ fn stoppable(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<O
     outcome
 }
 
-/// Judges a change that has passed its build by the gate and the warnings that the user denies.
+/// Judges a change that has passed its build by the gate, and by the warnings that the user denies.
 fn judged<T>(
     context: &Context<'_>,
     cli: &Cli,
@@ -199,7 +199,7 @@ fn judged<T>(
     result: Result<T, Error>,
 ) -> Result<T, Error> {
     if let Some(gate) = &run.record.gate {
-        // This attempt was judged before it was taken.
+        // The attempt was judged before it was taken.
         verdict::report(context, gate);
     } else if let (Ok(_), Some(how)) = (&result, cli.gate.gate) {
         let is_strict = how == GateMode::Strict;
@@ -211,8 +211,8 @@ fn judged<T>(
     }
 }
 
-/// Brings the run's changes to the project, if it works in a scratch tree. If that fails, they are discarded, unless
-/// some have already been brought over.
+/// Applies the run's changes to the project if it works in a scratch tree. If that fails, they are discarded, unless
+/// some have already been applied.
 fn bring<T>(
     run: &mut Run<'_>,
     tree: &mut RunTree<'_>,
@@ -235,13 +235,13 @@ fn bring<T>(
     result.and(Err(error))
 }
 
-/// Returns whether the project itself was moved: a different directory is now at its path.
+/// Returns `true` if the project itself was moved, so that a different directory is now at its path.
 fn is_moved(error: &Error) -> bool {
     let error = error.downcast_ref();
     matches!(error, Some(ProcessError::Sandbox(SandboxProblem::Moved(_))))
 }
 
-/// The starting point of a run: what it needs, the build of the unmodified project, and the state left by a resumed
+/// The starting point of a run: its prerequisites, the build of the unmodified project, and the state left by a resumed
 /// run.
 type Prepared<'c> = (Ready<'c>, Option<Passed>, ResumedTree);
 
@@ -305,7 +305,7 @@ struct Commit<'c> {
     proof: Proof<'c>,
     /// The number of the repair in progress, or 0.
     repairs: u16,
-    /// True if it begins with several attempts.
+    /// `true` if the run begins with several attempts.
     are_several: bool,
     /// The states seen, with `--strategy search`.
     search: Option<CommitSearch<'c>>,
@@ -348,7 +348,7 @@ impl Commit<'_> {
             let edits = asking.ask(run, &ready.models, &mut step, prompt, &sent)?;
             let log = if let Some(applied) = self.asking.resumed.applied(&step) {
                 run.note(|step| step.is_on_disk = true);
-                // A killed run is resumed from its record of the previous ones.
+                // Log the step now, since a killed run is resumed from its record of the previous ones.
                 run.log_step()?;
                 work.replacements.remember_reply(applied, tree);
                 if applied.output.is_some() {
@@ -390,8 +390,8 @@ impl Commit<'_> {
         }
     }
 
-    /// Returns the step of the next repair, with the failed build that has this output and changed these files; `None`
-    /// as the output means that the repair follows no build.
+    /// Returns the step of the next repair, with the failed build that has this output and changed these files. `None`
+    /// as the output means that the repair does not follow a build.
     fn next_repair(
         &mut self,
         models: &Models<'_>,
@@ -408,7 +408,7 @@ impl Commit<'_> {
         let format = models.model(&step).reply_format(&step);
         let search = (!self.asking.cli.allow_secrets).then_some(self.asking.context.redactor);
         let files = replacements.current(tree, search);
-        // Whole files are repeated as they are, so their states before the run need not be read.
+        // Whole files are repeated in full, so their states before the run need not be read.
         let is_read = self.asking.code.is_some() || format == ReplyFormat::Edits;
         let mut present = shown(files, is_read.then_some(&*tree));
         let mut places = String::new();
@@ -430,13 +430,13 @@ impl Commit<'_> {
 /// A failed build, with its context for a repair.
 struct FailedBuild {
     output: String,
-    /// The code around the locations named in the output, if only a part of the code is sent.
+    /// The code around the locations named in the output, if only part of the code is sent.
     places: String,
-    /// The files that the run has changed, and others that the part of the code shows in an earlier state.
+    /// The files that the run has changed, and others of which the sent part of the code shows an earlier state.
     present: Vec<PresentFile>,
 }
 
-/// Applies edits and returns the log for the build that follows.
+/// Applies edits, and returns the log for the build that follows.
 fn apply<'r>(
     run: &mut Run<'r>,
     tree: &mut RunTree<'_>,
@@ -445,14 +445,14 @@ fn apply<'r>(
 ) -> Result<BuildLog<'r>, Error> {
     run.warn_all(edits.warnings());
     tree.check(run, edits)?;
-    // Opened before any changes, so that a failure to open the log leaves the project untouched.
+    // Open the log before any changes, so that a failure to open it leaves the project untouched.
     let log = run.log.build(step)?;
     tree.apply(run, edits)?;
     run.log_step()?;
     Ok(log)
 }
 
-/// Returns the net effect of the replies, or `None` if none was applied.
+/// Returns the net effect of the replies; `None` if none was applied.
 fn edits_of(work: &Work<'_>) -> Option<RunEdits> {
     let (mut steps, made) = (work.run.record.steps.iter(), &work.replacements);
     let is_applied = steps.any(Step::is_applied);

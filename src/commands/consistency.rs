@@ -1,5 +1,5 @@
-//! The consistency workflow: asks for a report and writes it to the expected place, along with its findings if
-//! requested. Changes nothing else.
+//! The consistency workflow: asks for a report and writes it to its file, along with its findings if requested. Changes
+//! nothing else.
 
 mod findings;
 mod past;
@@ -77,7 +77,7 @@ pub fn consistency(
     printing(arguments, document, run.finish(result, |_| {}))
 }
 
-/// Checks that the findings may be written to the given file.
+/// Checks that the findings may be written to the requested file.
 fn check_file(context: &Context<'_>, arguments: &ConsistencyArgs) -> Result<(), CommandError> {
     let Some(path) = arguments.findings_file.as_deref() else {
         return Ok(());
@@ -97,7 +97,7 @@ fn check_file(context: &Context<'_>, arguments: &ConsistencyArgs) -> Result<(), 
     })
 }
 
-/// Ends like the run with this record, with its findings.
+/// Ends as the run with this record did, with its findings.
 fn unchanged(
     context: &Context<'_>,
     arguments: &ConsistencyArgs,
@@ -111,8 +111,8 @@ fn unchanged(
     printing(arguments, document, ended(result, record))
 }
 
-/// Judges the findings of a run that has been successful so far, and returns them in the requested format. Writes them
-/// to the requested file.
+/// Judges the findings of a run that has succeeded so far, writes them to the requested file, if any, and returns them
+/// in the requested format.
 fn concluded(
     context: &Context<'_>,
     arguments: &ConsistencyArgs,
@@ -147,14 +147,14 @@ fn concluded(
             let written = output_file::write(&context.project, path, &text);
             result = result.and_then(|text| written.map(|()| text).map_err(Error::from));
         }
-        // Standard output has the findings.
+        // Standard output carries the findings.
         (None, Ok(text)) => context.notice(text.as_str()),
         (None, Err(_)) => {}
     }
     (result.map(done), Some(document))
 }
 
-/// Adds the findings for standard output, unless they go to a file.
+/// Adds the findings for standard output, unless they are written to a file.
 fn printing(
     arguments: &ConsistencyArgs,
     document: Option<Value>,
@@ -235,7 +235,7 @@ fn of_parts(
     findings.collect()
 }
 
-/// The end of the report, which lists the files of each part.
+/// Returns the end of the report, which lists the files of each part.
 fn seen(parts: &Parts, reply: &Reply) -> String {
     format!(
         "{}\nThe code base was read by parts:\n\n+ {}\n",

@@ -1,4 +1,4 @@
-//! Shows which files a query is about, the most relevant first, as `--context` chooses them. Changes nothing.
+//! Shows which files a query is about, most relevant first, as `--context` chooses them. Changes nothing.
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -50,7 +50,7 @@ pub fn context(context: &Context<'_>, arguments: &ContextArgs) -> Result<Outcome
     let root = context.project.root();
     let mut code_base = CodeBase::read(root, &[], false)?;
     if arguments.tokens.is_some() {
-        // As in a run, which sends none of them.
+        // A run does not send files with credentials either.
         code_base = code_base.without_credentials(context.redactor);
     }
     let history = past_commits(root, context.environment.os("PATH"));
@@ -74,7 +74,8 @@ pub fn context(context: &Context<'_>, arguments: &ContextArgs) -> Result<Outcome
     Ok(Outcome::shown(text, data).with_summary(summary))
 }
 
-/// Returns the files by rank, as a table and as data; under a limit, also the outline's size and what is sent of each.
+/// Returns the files by rank, as a table and as data. With a limit, also returns the outline's size and the part of
+/// each file that is sent.
 pub(super) fn choice(context: &CodeContext) -> (String, Value) {
     let is_limited = context.sight.tokens > 0;
     let mut rows = vec![

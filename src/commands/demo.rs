@@ -58,13 +58,12 @@ const COMMIT_RUN: Fixtures =
 const CHAT_RUN: Fixtures = fixtures!("chat-demo": "0001-step-response.json", "0002-step-response.json",
     "0003-step-response.json", "0004-step-response.json", "0005-step-response.json", "agent.json", "result.json");
 
-/// The command lines that replay the recordings. Their builds run only the demo's own code, so they need no
-/// sandbox.
+/// The command lines that replay the recordings. They need no sandbox, since their builds run only the demo's own code.
 const COMMIT: &str = "code-commit --replay recorded-run --sandbox off --diff";
 const CHAT_COMMAND: &str = "code-commit chat --replay recorded-run --sandbox off";
 
-/// Writes the demo's project to the given directory, or to a new default one, and has `run` run the commit
-/// workflow or the chat agent on it. The context's project is the one in which the command was given.
+/// Writes the demo's project to the given directory, or to a new default one, and has `run` run the commit workflow or
+/// the chat agent in it. The context's project is the one in which the demo was started.
 ///
 /// # Errors
 /// Fails if the project cannot be written, or the run fails.
@@ -85,7 +84,7 @@ pub fn demo(
     let tracked = track(context, &root);
     // Ignore the surrounding project's models: the recording uses a built-in one.
     let models = Ok(ModelTable::built_in());
-    // Ignore the settings in the user's home, too.
+    // Also ignore the settings in the user's home.
     let home = root.join("agent-config/agent").into_os_string();
     // Programs from the surrounding project must not be used in the demo.
     let given = context.environment.os("PATH").unwrap_or_default();

@@ -24,10 +24,11 @@ pub struct DiffArgs {
     pub stat: bool,
 }
 
-/// The width of the stat, in columns.
+/// The width of the diffstat, in columns.
 const WIDTH: usize = 80;
 
-/// Shows the changes of `run`, or of the last run that changed anything; as a stat if `as_stat`.
+/// Shows the changes of `run`, or of the last run that changed anything; as a diffstat if
+/// `as_stat`.
 ///
 /// # Errors
 /// Fails if there is no such run, or its record cannot be read.

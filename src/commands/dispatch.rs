@@ -1,4 +1,4 @@
-//! Dispatches the command line to its command. Has no effects beyond those of the commands.
+//! Dispatch of the command line to its command. Has no effects beyond those of the commands.
 
 use std::ffi::OsString;
 

@@ -22,15 +22,15 @@ use crate::run::{ready, selection, sending};
 use crate::sys::error::Error;
 use crate::sys::numbers::grouped;
 
-/// The number of the project's latest runs whose answers the likely cost is estimated from.
+/// The number of the project's latest runs from whose answers the likely cost is estimated.
 const RUNS: usize = 50;
-/// The tokens of a likely answer, thinking included, for a project without earlier answers.
+/// The number of tokens in a likely answer, including thinking, for a project without earlier answers.
 const USUAL: u64 = 8192;
 
-/// Checks that a run could start, and reports what it would send and may cost.
+/// Checks that a run could start, and reports what it would send and what it may cost.
 ///
 /// # Errors
-/// Fails if the project is not ready; an estimate is shown even then, if one can be made.
+/// Fails if the project is not ready; even then, an estimate is shown if possible.
 pub fn dry_run(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<Outcome, Failure> {
     // A consistency report has no build.
     let build = (!cli.consistency_check).then(|| cli.build.options());
@@ -95,7 +95,7 @@ struct Estimate<'e> {
     survey: &'e Survey<'e>,
     spec: &'e ModelSpec,
     size: Size,
-    /// All files with their tokens, the largest first.
+    /// All files with their numbers of tokens, largest first.
     files: Vec<(String, u64)>,
     /// The cost of the first call with an answer of the usual length.
     likely: Option<Usd>,
@@ -140,7 +140,7 @@ impl<'e> Estimate<'e> {
         }
     }
 
-    /// Estimates the call that sends a report and the files that it names: between none and all of them.
+    /// Estimates the call that sends a report and the files that it names, from none to all of them.
     fn of_findings(&self) -> Option<CostRange> {
         let price = self.spec.price.as_ref()?;
         let call = |tokens| {
@@ -240,7 +240,7 @@ impl<'e> Estimate<'e> {
     }
 }
 
-/// Returns the usual length of an answer in tokens: the median of the project's latest runs, if any.
+/// Returns the usual length of an answer, in tokens: the median of the project's latest runs, if there are any.
 fn usual_answer(context: &Context<'_>, purpose: &Purpose) -> u64 {
     let runs = latest(&context.project).into_iter().flatten().take(RUNS);
     let mut answers: Vec<u64> = runs

@@ -20,7 +20,7 @@ pub(crate) enum CommandError {
     CommandLine {
         /// The description of the mistake.
         message: String,
-        /// The valid form.
+        /// The correct form.
         hint: String,
     },
     /// The program cannot start.
@@ -97,10 +97,10 @@ pub(crate) enum CommandError {
     Findings {
         /// The numbers of findings, in words.
         counts: String,
-        /// The least severity that fails.
+        /// The lowest severity that makes the run fail.
         limit: &'static str,
     },
-    /// The replies do not contain a report's findings.
+    /// The reply does not contain the report's findings.
     #[error("the reply does not have the report's findings: {0}")]
     #[diagnostic(
         code("reply-rejected"),
@@ -144,16 +144,16 @@ pub(crate) enum CommandError {
         status: String,
         /// The log of the build's output, relative to the root.
         log: String,
-        /// True if the run can be resumed.
+        /// `true` if the run can be resumed.
         can_go_on: bool,
     },
-    /// A search was requested with a part of the code base.
+    /// A search was requested, but only part of the code base is sent.
     #[error(
         "`--strategy search` and several attempts need the whole code base, and the model's entry has `contextTokens`"
     )]
     #[diagnostic(code("usage"), help("name a model without it by `--model`"))]
     SearchInPart,
-    /// A search was requested although edits of the resumed run are on the disk.
+    /// A search was requested, but edits of the resumed run are on disk.
     #[error("`--strategy search` needs the original files, but the run's edits are on disk")]
     #[diagnostic(code("not-ready/stale"), help("run `code-commit undo` first"))]
     SearchOnEdits,
@@ -180,7 +180,7 @@ pub(crate) enum CommandError {
         help("another model may keep to the format better")
     )]
     Unreliable {
-        /// The percentage of replies that do.
+        /// The percentage of replies that have the required form.
         percent: u8,
         /// The required percentage.
         at_least: u8,
@@ -192,7 +192,7 @@ pub(crate) enum CommandError {
         help("give a task with `-p`, or resume an unfinished session (`--resume`, `--session`)")
     )]
     NothingAsked,
-    /// The request is a command for a conversation; the rest of it, which may contain a key, is not shown.
+    /// The request is a command of a conversation; the rest of it, which may contain a key, is not shown.
     #[error("`{0}` is a command for a conversation, not a request to send")]
     #[diagnostic(code("usage"), help("{}", outside(.0)))]
     PromptCommand(String),
@@ -220,7 +220,7 @@ pub(crate) enum CommandError {
 pub(crate) struct DeniedWarning(pub String);
 
 impl CommandError {
-    /// Returns the error for a change with these warnings, if the user denies some of them by these codes.
+    /// Returns the error for a change with these warnings, if the user denies some of them with these codes.
     pub fn denied(found: &[WarningRecord], codes: &[String]) -> Option<Self> {
         let denied = found.iter().filter(|found| is_denied(codes, &found.code));
         let warning = |found: &WarningRecord| DeniedWarning(found.message.clone());
@@ -246,11 +246,11 @@ fn listed(warnings: &[DeniedWarning]) -> String {
     lines.collect()
 }
 
-/// The options after the last repair.
+/// The hint after the last repair.
 const MORE_REPAIRS: &str = "`code-commit --resume last` asks for more repairs";
 const ANEW: &str = "run again for other attempts: those of one run are not resumed";
 
-/// The flags that would accept the reply unchanged; empty if flags alone are not enough.
+/// Returns the hint about flags that would accept the reply unchanged; empty if flags alone are not enough.
 fn accepting(rejection: &Rejection, run: &str) -> String {
     let accepting = rejection.flags().map(|flags| {
         format!("; if it is right as it is, `code-commit --replay {run} {flags}` accepts it without a call")

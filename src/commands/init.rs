@@ -45,15 +45,15 @@ exec code-commit rollup \"$@\"
 const BUILD_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 /// The number of final output lines shown when the build fails.
 const LAST_LINES: usize = 10;
-/// The number of files named that the build has left.
+/// The maximum number of files left by the build that are named.
 const NAMED: usize = 20;
-/// The maximum number of directory entries examined to find them.
+/// The maximum number of directory entries examined to find those files.
 const LOOKED_AT: usize = 100_000;
 
 /// Prepares the project.
 ///
 /// # Errors
-/// Fails if another run holds the project, or a file cannot be written.
+/// Fails if another run has locked the project, or a file cannot be written.
 pub fn init(context: &Context<'_>) -> Result<Outcome, Failure> {
     let _lock = recovery::take(context)?;
     let root = context.project.root();
@@ -102,7 +102,7 @@ pub fn init(context: &Context<'_>) -> Result<Outcome, Failure> {
     })
 }
 
-/// The words for the treatment of a file.
+/// Descriptions of what was done with a file.
 const WRITTEN: &str = "written";
 const EXTENDED: &str = "lines added";
 const LEFT: &str = "left as it is";
@@ -191,13 +191,13 @@ fn build_script(root: &Path, kinds: &[(&ProjectKind, &str)]) -> String {
     )
 }
 
-/// Returns the files and settings that replies must leave alone for the script to judge them: the file that identifies
-/// the kind of project, or the part of it that the script runs, and files that would take its place.
+/// Returns the files and settings that replies must not change if the script is to judge them: the file that identifies
+/// the kind of project, or the part of it that the script runs, and files that would take precedence over it.
 fn rests_on(sign: &str, script: &str) -> Vec<&'static str> {
     let runs = |program: &str| script.lines().any(|line| line.starts_with(program));
     match sign {
         "package.json" if runs("npm ") => vec!["package.json#/scripts", "/.npmrc"],
-        // Patterns fold letter case, and make takes the last of these first.
+        // Patterns ignore letter case, and make prefers `GNUmakefile`.
         "Makefile" | "makefile" | "GNUmakefile" => vec!["/Makefile", "/GNUmakefile"],
         _ => Vec::new(),
     }
@@ -211,9 +211,9 @@ struct FirstBuild {
     record: Option<BuildRecord>,
     /// The end of its output, indented.
     last_lines: String,
-    /// The change to `.gitignore` for the files that it left.
+    /// The change to `.gitignore` for the files left by the build.
     ignored: &'static str,
-    /// The files and directories it left, visible to git.
+    /// The files and directories that the build left, as visible to git.
     made: BTreeSet<String>,
 }
 
@@ -241,7 +241,7 @@ fn try_build(context: &Context<'_>) -> Result<FirstBuild, Failure> {
     let mut builds = Builds::new(context, options)?;
     let (mut passed, mut status, record) = match builds.run(Usd::ZERO, &mut output) {
         Ok(report) => {
-            // The summary gives the reasons as well.
+            // The summary also gives the reasons.
             let record = builds.report(&report, Vec::new());
             let status = describe(report.status);
             (report.status.passed(), status, Some(record))
@@ -285,8 +285,7 @@ fn entries(root: &Path, known: Option<&BTreeSet<String>>) -> BTreeSet<String> {
     found
 }
 
-/// Appends lines to `.gitignore`, so that git ignores the folders with keys and logs as well as build
-/// artefacts.
+/// Appends lines to `.gitignore`, so that git ignores the folders with keys and logs, as well as build artefacts.
 fn ignore(
     context: &Context<'_>,
     leaves: impl Iterator<Item = &'static str>,
@@ -324,7 +323,7 @@ fn ignore(
     Ok(add().map_err(PathError::of("write", GITIGNORE))?)
 }
 
-/// Returns those build artefacts that git neither ignores nor tracks under the same name.
+/// Returns the build artefacts that git neither ignores nor tracks under the same names.
 fn left_by_builds(
     project: &Project,
     leaves: impl Iterator<Item = &'static str>,

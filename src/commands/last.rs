@@ -1,4 +1,4 @@
-//! Selects the run that a command applies to: the named one, or the last one that qualifies.
+//! Selects the run to which a command applies: the named one, or the last one that qualifies.
 
 use std::fmt;
 use std::path::Path;
@@ -17,8 +17,7 @@ use crate::run::past::{folders, naming};
 use crate::sys::error::Error;
 use crate::sys::numbers::{counted, grouped};
 
-/// Returns the folder of `run`, relative to the root; without a name, that of the last run that changed
-/// anything.
+/// Returns the folder of `run`, relative to the root; without a name, that of the last run that changed anything.
 ///
 /// # Errors
 /// Fails if there is no such run, or the runs cannot be read.
@@ -31,7 +30,7 @@ pub fn folder(context: &Context<'_>, run: Option<&Path>) -> Result<String, Error
     Ok(folders::relative(&found))
 }
 
-/// Like [`folder`], but without a name, the last run that was not undone; `None` if all were.
+/// Like [`folder`], but without a name, selects the last run that was not undone; `None` if all were.
 ///
 /// # Errors
 /// Same as for [`folder`].
@@ -43,14 +42,14 @@ pub fn to_undo(context: &Context<'_>, run: Option<&Path>) -> Result<Option<Strin
     }
 }
 
-/// Facts from the runs of an agent's session that still exist.
+/// Facts from the existing runs of an agent's session.
 #[derive(Debug, Default)]
 pub struct SessionRuns {
     /// Folders of the runs whose changes have not been undone, oldest first.
     pub changed: Vec<String>,
-    /// True if the last run is one of them.
+    /// `true` if the last run is one of them.
     pub is_latest: bool,
-    /// Tokens of the conversation, according to the agent's last call or the last summary.
+    /// The number of tokens in the conversation, according to the agent's last call.
     pub context: Option<u64>,
     /// The amount spent.
     pub spent: Spent,
@@ -105,7 +104,7 @@ pub fn runs_of(context: &Context<'_>, session: &str) -> Result<SessionRuns, Erro
 /// The amount spent on calls to models.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Spent {
-    /// The tokens of prompts and answers.
+    /// The number of input and output tokens.
     pub tokens: u64,
     /// The known cost in dollars.
     pub dollars: Usd,
@@ -145,7 +144,7 @@ impl fmt::Display for Spent {
     }
 }
 
-/// Returns the spending of those runs of an agent's session that still exist.
+/// Returns the spending of the existing runs of an agent's session.
 ///
 /// # Errors
 /// Fails if the runs cannot be read.
@@ -160,8 +159,8 @@ pub fn spent_in(context: &Context<'_>, session: &str) -> Result<Spent, Error> {
     Ok(spent.fold(Spent::default(), Spent::plus))
 }
 
-/// Returns the last run that changed anything and that `counts`, other than an undo. Runs that were rolled back or
-/// reverted their own edits do not count.
+/// Returns the last run that changed anything and that `counts`, other than an undo. Runs that were rolled back, or
+/// that reverted their own edits, do not count.
 fn changed(context: &Context<'_>, counts: fn(&PastRun) -> bool) -> Result<Option<String>, Error> {
     let root = context.project.root();
     let journal = context.project.journal_directory();

@@ -1,4 +1,4 @@
-//! Lists past runs, or shows one step by step; removes old ones if asked to.
+//! Lists past runs, or shows one step by step; removes old ones on request.
 
 mod story;
 
@@ -135,12 +135,12 @@ fn total(runs: &[PastRun]) -> Outcome {
     )
 }
 
-/// Removes the folders of runs that began before this time, with the files saved for them next to the keys. The newest
-/// run stays, and so do runs in progress.
+/// Removes the folders of runs that began before this time, and the files saved for them next to the keys. Keeps the
+/// newest run and runs in progress.
 fn prune(context: &Context<'_>, before: DateTime<FixedOffset>) -> Result<Outcome, Error> {
-    // Recovers the tree after an unfinished run, which needs that run's folder.
+    // This also recovers the tree after an unfinished run, which requires that run's folder.
     let _lock = recovery::take(context)?;
-    // A link on the way could lead to another project's runs.
+    // A link in the path could lead to another project's runs.
     let own = |folder: &str| {
         let path = context.project.root().join(folder);
         let is_own = path.canonicalize().is_ok_and(|real| real == path);
@@ -167,7 +167,7 @@ fn prune(context: &Context<'_>, before: DateTime<FixedOffset>) -> Result<Outcome
     Ok(Outcome::shown(lines.collect::<String>(), data).with_summary(summary))
 }
 
-/// The columns of the list. The request comes last and takes the rest of the line.
+/// The columns of the list. The request is last and takes up the rest of the line.
 const HEAD: [(&str, Align); 10] = [
     ("run", Left),
     ("workflow", Left),
@@ -197,7 +197,7 @@ fn list(project: &Project, runs: &[PastRun], when: &str, columns: Option<usize>)
     Outcome::shown(text, data)
 }
 
-/// Shortens each name to its time if that identifies the run.
+/// Shortens each name to its time, if the time identifies the run.
 fn shorten_names(rows: &mut [Vec<String>]) {
     let stamp = |row: &Vec<String>| folders::stamp(&row[0]).to_owned();
     let stamps: Vec<String> = rows.iter().map(stamp).collect();

@@ -1,4 +1,4 @@
-//! Lists or calls the tools of any MCP server. Helps to diagnose servers that do not respond as expected.
+//! Lists or calls the tools of any MCP server, which helps to diagnose a server that does not respond as expected.
 
 use std::time::Duration;
 

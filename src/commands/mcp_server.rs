@@ -1,4 +1,4 @@
-//! The connection to an MCP server that a command uses, and the record of the messages exchanged.
+//! The connection to an MCP server, and the record of the messages exchanged.
 //!
 //! Guarantees that every exchange of a run is recorded once the run has a folder.
 
@@ -23,12 +23,12 @@ use crate::sys::error::Error;
 use crate::sys::http::endpoint::Proxies;
 use crate::sys::text::one_line;
 
-/// The shortest time between two reports of progress.
+/// The minimum time between two reports of progress.
 const PROGRESS_PAUSE: Duration = Duration::from_secs(1);
 /// The maximum length of a report of progress, in characters.
 const MAX_PROGRESS: usize = 200;
 
-/// The server lacks a tool.
+/// The server lacks a required tool.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 #[error("the MCP server at `{server}` has no tool `{missing}`: it has {known}")]
 #[diagnostic(help("set `MCP_BASE_URL` to a server whose agents work on branches"))]
@@ -52,12 +52,12 @@ pub enum McpSource {
 /// Records the messages sent to and received from a server.
 pub struct ExchangeLog<'c> {
     context: &'c Context<'c>,
-    /// The messages sent before the run has a folder.
+    /// The messages exchanged before the run has a folder.
     before: RefCell<Vec<Value>>,
     log: RefCell<Option<RunLog<'c>>>,
     /// The first error that occurred while recording.
     problem: RefCell<Option<Error>>,
-    /// The time from which on progress is shown again.
+    /// The time from which progress is shown again.
     next_progress: Cell<Duration>,
 }
 
@@ -84,7 +84,7 @@ impl<'c> ExchangeLog<'c> {
         Ok(())
     }
 
-    /// Checks that everything so far was recorded.
+    /// Checks that all exchanges so far were recorded.
     ///
     /// # Errors
     /// Returns the first recording error.
@@ -96,7 +96,7 @@ impl<'c> ExchangeLog<'c> {
 impl McpObserver for ExchangeLog<'_> {
     fn exchanged(&self, exchange: &Exchange<'_>) {
         let Some(log) = &*self.log.borrow() else {
-            // All keys are strings and all numbers are finite, so the conversion succeeds.
+            // Serialization cannot fail, since all keys are strings and all numbers are finite.
             let line = serde_json::to_value(exchange).unwrap_or_default();
             return self.before.borrow_mut().push(line);
         };
@@ -124,7 +124,8 @@ impl McpObserver for ExchangeLog<'_> {
     }
 }
 
-/// Connects to the server. For recorded answers, `clock` supplies their time.
+/// Connects to the server, or replays its recorded answers, with `clock` following the recorded
+/// times.
 ///
 /// # Errors
 /// Fails if the connection fails.
@@ -159,10 +160,10 @@ pub fn connect<'a>(
     })
 }
 
-/// Checks that a server has these tools, and returns all that it has.
+/// Checks that a server has these tools, and returns all its tools.
 ///
 /// # Errors
-/// Fails if the server lacks one of them, or cannot list its tools.
+/// Fails if the server lacks one of the tools, or cannot list its tools.
 pub fn require_tools(
     client: &McpClient<'_>,
     tools: &[&str],

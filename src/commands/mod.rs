@@ -5,7 +5,7 @@
 //! | `cli`, `settings`, `dispatch`, [`error`] | the command line, flags from files, dispatch, and commands' errors |
 //! | `chat`, `dev`, `orchestrate`, `plan` | the agents, one folder each |
 //! | `fleet` | many tasks from a list |
-//! | `agent_run` | the runs that agents work in |
+//! | `agent_run` | the runs in which agents work |
 //! | `workspace`, `stored_session`, `answers` | an agent's setup, its session, and the answers to its questions |
 //! | `sessions`, `mcp_server` | the list of sessions, and MCP servers |
 //! | `talk`, `screen` | the conversation with the user, by lines or on the screen |

@@ -1,4 +1,4 @@
-//! The available models: reads their table and lists it, with the rates of those that were tried.
+//! The available models: reads their table and lists them, with the rates of those that were tried.
 
 pub mod rates;
 pub mod trial;
@@ -55,11 +55,11 @@ pub struct ModelsArgs {
 /// The indent of continuation lines, in columns.
 const HANG: usize = 6;
 
-/// The models file in the home of the agent `chat`, which all agents read.
+/// The name of the models file in the home of the agent `chat`; all agents read the file.
 pub const HOME_FILE: &str = "models.json";
 
-/// Reads the models of the project and the user, with the prices of `today`. `plans` is the path and content of
-/// the agent `plan`'s own table; `None` for other agents.
+/// Reads the models of the project and the user, with the prices of `today`. `plans` is the path and the content of the
+/// agent `plan`'s own table; `None` for other agents.
 ///
 /// # Errors
 /// Fails if a file exists but cannot be used.
@@ -165,11 +165,11 @@ struct Row<'m> {
     spec: &'m ModelSpec,
     /// The table that lists the model.
     table: &'m ModelTable,
-    /// True if it is the agent `plan`'s table.
+    /// `true` if it is the agent `plan`'s table.
     is_plans: bool,
     /// The source of its key.
     key: Option<KeySource>,
-    /// The missing prerequisites for using it.
+    /// The missing prerequisites for using the model.
     missing: Vec<String>,
     /// The model's rates, if it was tried.
     rates: Option<&'m ModelRates>,
@@ -235,7 +235,7 @@ const HEAD: [(&str, Align); 6] = [
     ("$/M out", Right),
 ];
 
-/// The columns that are left out of a terminal that is too narrow for all, in this order.
+/// The columns left out on a terminal that is too narrow for all, in this order.
 const DISPENSABLE: [&str; 2] = ["output", "provider"];
 
 fn text(rows: &[Row<'_>], width: Option<usize>) -> String {

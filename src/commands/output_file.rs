@@ -1,10 +1,9 @@
 //! An output file that the user has named, such as a summary or a report.
 //!
-//! Writes that file and nothing else. Guarantees that files are replaced, never written through a link; that no
-//! link inside the project is followed unless it was there when the file was resolved; that no path inside the
-//! project leads out of it; and that nothing protected from replies is written, even under another mount: no
-//! protected file, and nothing in `agent-config`, `logs` or git's own folder. Only default output files may be
-//! in `logs`.
+//! Writes only that file. Guarantees that files are replaced, never written through a link; that no link inside the
+//! project is followed unless it was there when the file was resolved; that no path inside the project leads out of it;
+//! and that nothing protected from replies is written, even through another mount: no protected file, and nothing in
+//! `agent-config`, `logs` or git's own folder. Only default output files may be in `logs`.
 
 use std::fs::{File, Metadata, Permissions};
 use std::io::{self, Write as _};
@@ -40,8 +39,8 @@ enum OutputKind {
     Stream,
 }
 
-/// Returns the rule that protects the given path, whether or not the file exists. The build's `target` is not
-/// protected here.
+/// Returns the rule that protects the given path, whether or not the file exists. The `target` directory of builds is
+/// not protected here.
 pub fn broken_rule(project: &Project, path: &Path) -> Option<Rule> {
     let named = path_clean::clean(project.root().join(path));
     let (directory, name) = (named.parent()?, named.file_name()?);
@@ -65,7 +64,7 @@ fn own_name(project: &Project, path: PathBuf) -> PathBuf {
     renamed.unwrap_or(path)
 }
 
-/// Like `broken_rule`, for a path with links already resolved.
+/// Same as [`broken_rule`], for a path whose links are already resolved.
 fn protecting_rule(project: &Project, path: &Path) -> Option<Rule> {
     let inside = path.strip_prefix(project.root()).ok()?;
     let rule = spelling::protected_rule(&inside.to_string_lossy(), PathScope::Reply);
@@ -82,7 +81,7 @@ pub fn write(project: &Project, path: &Path, text: &str) -> Result<(), PathError
 }
 
 impl OutputFile {
-    /// Resolves the user's `path`, relative to the project's current root.
+    /// Resolves the user's `path`, which is relative to the root in use.
     ///
     /// # Errors
     /// Fails if the file must not be written.
@@ -92,7 +91,7 @@ impl OutputFile {
         rule.map_or(Ok(file), |rule| Err(io::Error::other(rule.to_string())))
     }
 
-    /// Like `find`, for a default path, which may be in `logs`.
+    /// Same as [`find`](Self::find), for a default path, which may be in `logs`.
     ///
     /// # Errors
     /// Fails if the file must not be written.
@@ -112,10 +111,10 @@ impl OutputFile {
                 kind: OutputKind::Stream,
             });
         }
-        // `/dev/shm` holds ordinary files, and perhaps the project.
+        // `/dev/shm` holds ordinary files, and possibly the project.
         let is_system = named.starts_with("/dev") || named.starts_with("/proc");
         if is_system && !named.starts_with("/dev/shm") {
-            // Replacing the file behind standard output would lose what is printed.
+            // Replacing the file behind standard output would lose what is printed there.
             return refused("it is no longer a pipe or a device; name the file itself");
         }
         let path = own_name(project, resolved(&named));
@@ -134,7 +133,7 @@ impl OutputFile {
         Ok(Self { path, kind })
     }
 
-    /// Returns whether a directory is in the file's place.
+    /// Returns `true` if there is a directory at the file's path.
     pub fn is_directory(&self) -> bool {
         self.path.is_dir()
     }
@@ -142,7 +141,7 @@ impl OutputFile {
     /// Checks, before the work is done, that the text can probably be written.
     ///
     /// # Errors
-    /// Fails if it cannot: there is no such directory, or it may not be written to.
+    /// Fails if the directory does not exist or is not writable.
     pub fn check(&self) -> io::Result<()> {
         if self.kind == OutputKind::Stream {
             return Ok(());
@@ -157,7 +156,7 @@ impl OutputFile {
     /// Writes this text to the file.
     ///
     /// # Errors
-    /// Fails if it cannot be written; an existing file is then unchanged.
+    /// Fails if the file cannot be written; an existing file is then unchanged.
     pub fn write(&self, project: &Project, text: &str) -> io::Result<()> {
         let there = self.path.symlink_metadata().ok().filter(Metadata::is_file);
         let write = |file: &mut File| {
@@ -178,7 +177,7 @@ impl OutputFile {
                 let (directory, name) = split(inside);
                 let root = Root::open(project.root())?;
                 let directory = root.directory_to_read(directory)?;
-                // The next command removes what a killed process leaves in `logs`.
+                // A file that a killed process leaves in `logs` is removed by the next command.
                 let is_writable = access(project.logs(), Access::WRITE_OK).is_ok();
                 let logs = root.directory_to_read(LOGS).ok().filter(|_| is_writable);
                 let staging = logs.as_ref().unwrap_or(&directory);

@@ -1,6 +1,6 @@
-//! Finds the project of a command and resolves the paths that its user gives.
+//! Finds the project of a command, and resolves the paths that its user gives.
 //!
-//! Only reads directories; changes nothing.
+//! Only reads directories.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,15 +19,15 @@ use crate::sys::files::open_directory;
 pub struct ProjectPlace {
     here: PathBuf,
     found: FoundRoot,
-    /// Notice that names the project; `None` if the user is in its root or names it.
+    /// Notice that names the project; `None` if the user is in its root or has named it.
     notice: Option<String>,
     /// Value of `--root` that is not a usable directory, and the system's error.
     wrong: Option<(PathBuf, i32)>,
 }
 
 impl ProjectPlace {
-    /// Takes the directory given by `--root`, or else searches for the project from `here`, an absolute directory.
-    /// Commands that need no project use the current directory.
+    /// Uses the directory given with `--root`, or else searches for the project from `here`, an absolute path. Commands
+    /// that need no project use the current directory.
     pub fn find(cli: &Cli, here: &Path) -> Self {
         let command = cli.command.as_ref();
         let is_here = command.is_some_and(Command::is_without_project);
@@ -64,7 +64,7 @@ impl ProjectPlace {
         &self.found.root
     }
 
-    /// The directory whose sessions an agent resumes: the one given by `--root`, or the current one.
+    /// Returns the directory whose sessions an agent resumes: the one given with `--root`, or the current one.
     pub fn working_directory(&self) -> &Path {
         if self.notice.is_some() {
             &self.here
@@ -129,7 +129,7 @@ impl ProjectPlace {
         cli
     }
 
-    /// Returns the command's outcome with the path of the run's folder relative to the current directory.
+    /// Returns the command's outcome, with the path of the run's folder relative to the current directory.
     pub fn seen_from(&self, done: Result<Outcome, Failure>) -> Result<Outcome, Failure> {
         let way = place::relative(&self.here, self.root());
         let seen = |log: String| {
@@ -154,7 +154,7 @@ impl ProjectPlace {
     }
 }
 
-/// Resolves the links of a directory's path, after checking that it can be opened.
+/// Resolves the links in a directory's path, after checking that the directory can be opened.
 fn directory(path: &Path) -> io::Result<PathBuf> {
     open_directory(path)?;
     path.canonicalize()

@@ -1,7 +1,7 @@
 //! Reads a run's query from the command line, standard input or the user's editor instead of
 //! `agent-config/query.txt`.
 //!
-//! Reads standard input and writes the file that the editor opens.
+//! Reads standard input, and writes the file that the editor opens.
 
 use std::fs;
 
@@ -52,17 +52,17 @@ pub fn prompt(context: &Context<'_>, prompt: Option<&str>) -> Result<Option<Stri
     }
 }
 
-/// Reads all of standard input.
+/// Reads standard input to its end.
 ///
 /// # Errors
-/// Fails if it is blank or cannot be read.
+/// Fails if standard input is blank or cannot be read.
 pub fn from_stdin(context: &Context<'_>) -> Result<String, Error> {
     let stdin = input::stdin(context.interrupt.clone()).map_err(InputError::from)?;
     Ok(input::prompt_from(stdin)?)
 }
 
-/// Returns the text that the user writes in their editor. The draft stays on disk until a run has begun, so
-/// that a run that fails to start loses nothing.
+/// Returns the text that the user writes in their editor. The draft stays on disk until a run has begun, so that it is
+/// not lost if the run fails to start.
 fn edited(context: &Context<'_>) -> Result<String, Error> {
     let command = editor::chosen(context.environment)?;
     let config = context.project.config();

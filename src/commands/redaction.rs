@@ -17,8 +17,8 @@ const TOKENS: [&str; 2] = ["MCP_BEARER_TOKEN", "GITHUB_TOKEN"];
 /// The environment variable with a server's URL, whose query may contain a key.
 const SERVER: &str = "MCP_BASE_URL";
 
-/// Builds a redactor for all keys that a run may encounter: those of the project's models, the environment and
-/// `.env`, the homes that the command uses, and the server given.
+/// Creates a redactor for all keys that a run may encounter: those of the project's models, the environment and `.env`,
+/// the homes that the command uses, and the given server.
 pub fn redactor(
     cli: &Cli,
     project: &Project,
@@ -35,7 +35,7 @@ pub fn redactor(
     let usable = models.as_ref().ok().or(built_in.as_ref());
     let mut key_files: Vec<&str> = usable.into_iter().flat_map(ModelTable::key_files).collect();
     key_files.extend(tables.flat_map(|json| ModelTable::named_key_files(json)));
-    // Variables in `.env` that the environment overrides are secrets, too.
+    // Variables in `.env` that the environment overrides are also secrets.
     let environments = [environment, env_file.variables()];
     let read = environments.iter().filter(|_| cli.reads_env_file());
     let tokens = read

@@ -1,4 +1,5 @@
-//! Reports the outcome of a command to people and programs: on stdout, on stderr, and as the process's exit code.
+//! Reports the outcome of a command to people and programs: on standard output, on standard error, and in the exit
+//! code.
 
 use std::path::Path;
 
@@ -15,7 +16,7 @@ use crate::sys::text::line_end;
 use crate::ui::pager::Pager;
 use crate::ui::{Output, OutputFormat, json};
 
-/// Reports the outcome and returns the exit code. `pager` finds the program that shows long texts.
+/// Reports the outcome, and returns the exit code. `pager` finds the program that displays long texts.
 pub fn report_outcome(
     cli: &Cli,
     (output, root): (&Output<'_>, &Path),
@@ -39,11 +40,11 @@ pub fn report_outcome(
     }
 }
 
-/// Drops secondary information from the outcome if the user passed `--quiet`.
+/// Drops secondary information from the outcome if the user gave `--quiet`.
 fn only_the_result(cli: &Cli, mut outcome: Outcome) -> Outcome {
     if cli.output.quiet {
         outcome.next = None;
-        // The table is optional, unless `--budget` needs it to say what to leave out.
+        // The table is optional, unless `--budget` needs it to suggest what to leave out.
         if matches!(&cli.command, Some(Command::Rollup(rollup)) if rollup.budget.is_none()) {
             outcome.text = None;
         }
@@ -72,7 +73,7 @@ fn succeeded(
         && output.format() == OutputFormat::Text
         && let Some(log) = outcome.log.take()
     {
-        // Standard output must contain nothing but the answer.
+        // Standard output must contain only the answer.
         output.event(&Event::Notice(format!("log: {log}")));
     }
     let text = match outcome.text.take_if(|_| outcome.is_document) {
@@ -109,7 +110,7 @@ fn failed(output: &Output<'_>, failure: &Failure) -> Exit {
     let Failure { error, log, .. } = failure;
     let exit = error.exit();
     if let (Some(text), OutputFormat::Text) = (&failure.text, output.format()) {
-        // Failing to write this matters less than the error that follows.
+        // A failure to write this matters less than the error that follows.
         let _ = output.result(&format!("{text}\n"), failure.is_diff, || Value::Null);
     }
     if let (Some(report), OutputFormat::Text) = (&failure.report, output.format())
@@ -147,7 +148,7 @@ pub fn report_early(output: &Output<'_>, error: &Failure) {
     let _ = output.result("", false, || document_of(output, error));
 }
 
-/// Returns the text for stdout: the result, a summary of the work, the log's path, and a suggested next step.
+/// Returns the text for standard output: the result, a summary of the work, the log's path, and a suggested next step.
 fn result_text(outcome: &Outcome) -> String {
     // An agent's answer has already been printed.
     let said = Some(&outcome.summary).filter(|said| !said.is_empty() && !outcome.is_answer);

@@ -1,5 +1,5 @@
-//! Rolls up the code base: the files that git tracks, as one text, or their outline. Writes
-//! `agent-config/codeRollup.txt` or `agent-config/codeOutline.txt` only.
+//! Rolls up the code base: the files that git tracks, as one text, or their outline. Writes only
+//! `agent-config/codeRollup.txt` or `agent-config/codeOutline.txt`.
 
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -40,7 +40,7 @@ pub struct RollupArgs {
     pub outline: bool,
 }
 
-/// The number of files listed in the table.
+/// The maximum number of files listed in the table.
 const NAMED: usize = 30;
 
 /// Rolls up the project.

@@ -1,4 +1,4 @@
-//! Moves a command into a scratch tree, before it starts any thread.
+//! Moves the process into a scratch tree, before any thread is started.
 
 use std::path::Path;
 
@@ -22,11 +22,11 @@ use crate::sys::identity::stamp;
 )]
 struct NotMounted;
 
-/// Makes the scratch tree that this command line requests, if any, and moves the process into it. Its user works in
+/// Creates the scratch tree that this command line requests, if any, and moves the process into it. The user works in
 /// `directory`. Also returns the project in the tree.
 ///
 /// # Errors
-/// Fails if another run holds the project, or no tree can be made.
+/// Fails if another run has locked the project, or no tree can be created.
 pub fn enter_scratch(
     cli: &Cli,
     context: &Context<'_>,
@@ -43,7 +43,7 @@ pub fn enter_scratch(
     let root = context.project.root();
     let mut made = Vec::new();
     for name in [CONFIG, LOGS] {
-        // A directory made in the tree would be lost with it.
+        // A directory created in the tree would be lost with it.
         let path = root.join(name);
         let found = path.symlink_metadata().if_there();
         if found.map_err(PathError::of("read", &path))?.is_none() {

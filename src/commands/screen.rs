@@ -1,6 +1,6 @@
-//! The agent's side of the screen: sends events to it and receives the user's answers.
+//! The agent's side of the screen: sends events to the screen, and receives the user's answers.
 //!
-//! Starts the screen's thread and otherwise touches only the two channels. Guarantees that the agent waits for the
+//! Starts the screen's thread, and otherwise accesses only the two channels. Guarantees that the agent waits for the
 //! screen only when it asks the user something.
 
 use std::cell::{Cell, RefCell};
@@ -29,16 +29,16 @@ use crate::ui::tui::terminal::{self, ScreenOptions};
 use crate::ui::tui::{CommandHint, Connection, FromScreen, Menu, Status, Submission, ToScreen};
 use crate::ui::{editor, is_dumb};
 
-/// Lines of the last answer printed to the normal screen on exit.
+/// Maximum number of lines of the last answer left on the normal screen on exit.
 const LINES_AT_END: usize = 24;
 
 /// Approximate number of characters per token.
 const TOKEN: u64 = 4;
 
-/// Tokens by which a reply must grow before the status bar is updated.
+/// Number of tokens by which a reply must grow before the status bar is updated.
 const SEEN_TO_GROW: u64 = 50;
 
-/// The usual settings of a screen, whose input history is this file in the agent's home.
+/// Returns the usual settings of a screen. `history` is the file with the input history, in the agent's home.
 pub fn screen_options<'c>(context: &Context<'c>, history: PathBuf) -> ScreenOptions<'c> {
     let (environment, root) = (context.environment, context.project.root());
     let no_color = environment.get("NO_COLOR");
@@ -58,12 +58,12 @@ pub fn screen_options<'c>(context: &Context<'c>, history: PathBuf) -> ScreenOpti
     }
 }
 
-/// Shows the screen on a separate thread while `talk` runs. Whatever `talk` writes to its second argument is printed to
-/// the terminal on exit, however the run ends. The engine stays on this thread because commands live only as long as
-/// the thread that started them.
+/// Shows the screen on a separate thread while `talk` runs. The text that `talk` writes to its second argument is
+/// printed to the terminal on exit, however the run ends. The engine stays on this thread because commands live only as
+/// long as the thread that started them.
 ///
 /// # Errors
-/// Returns the error of `talk`, or one if the terminal fails or a signal ends it.
+/// Returns the error of `talk`, or an error if the terminal fails or a signal arrives.
 pub fn at_screen<T>(
     context: &Context<'_>,
     options: ScreenOptions<'_>,
@@ -100,11 +100,11 @@ pub fn at_screen<T>(
     })
 }
 
-/// Runs `work` with the user at the full screen if the terminal supports it and `home`, which holds the screen's
-/// history, is given; otherwise line by line.
+/// Runs `work` with the user at the full screen if the terminal supports it and `home`, which contains the screen's
+/// history, is given; otherwise, in line mode.
 ///
 /// # Errors
-/// Returns the error of `work`, or one if the terminal fails.
+/// Returns the error of `work`, or an error if the terminal fails.
 pub fn with_user(
     context: &Context<'_>,
     stdin: Stdin,
@@ -216,13 +216,13 @@ pub struct Screen {
     interrupt: Interrupt,
     /// The contents of the status bar.
     status: RefCell<Status>,
-    /// True if the current call belongs to the conversation itself rather than to another agent's part.
+    /// `true` if the current call belongs to the conversation itself, and not to another agent's part.
     is_own_call: Cell<bool>,
     /// The part of the current reply received so far, without thoughts.
     begun: RefCell<String>,
-    /// Tokens of the current reply that the status bar already includes.
+    /// The number of tokens of the current reply that the status bar already includes.
     came: Cell<u64>,
-    /// True if the user wants to leave.
+    /// `true` if the user wants to leave.
     has_left: Cell<bool>,
     /// The last answer, printed on exit.
     last_words: RefCell<String>,
@@ -231,14 +231,14 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// Checks for a signal that has arrived since the question.
+    /// Checks for signals that have arrived since the question.
     fn answered<T>(&self, answer: Result<T, Interrupted>) -> Result<T, InputError> {
         let answer = answer?;
         self.interrupt.check()?;
         Ok(answer)
     }
 
-    /// Takes the part of an unfinished reply received so far.
+    /// Takes the part of an unfinished reply received so far, with keys redacted.
     pub fn take_begun(&self) -> String {
         self.redactor.borrow().text(&self.begun.take()).into_owned()
     }
@@ -267,7 +267,7 @@ impl Screen {
             match self.receiver.recv() {
                 Ok(FromScreen::Line(submission)) => return Some(submission),
                 Ok(FromScreen::Leave) | Err(_) => return None,
-                // The question to which this replies is no longer shown.
+                // The corresponding question is no longer shown.
                 Ok(FromScreen::Answered(_) | FromScreen::Chosen(_) | FromScreen::Typed(_)) => {}
             }
         }
@@ -349,7 +349,7 @@ impl Screen {
                     self.begun.borrow_mut().push_str(piece);
                 }
                 let came = output_tokens + thought_tokens;
-                // Pieces are too many to update the status bar for each.
+                // Pieces are too frequent for an update of the status bar for each.
                 if came >= self.came.get() + SEEN_TO_GROW {
                     let more = came - self.came.replace(came);
                     self.status(|status| status.used = status.used.saturating_add(more));

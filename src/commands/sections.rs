@@ -5,7 +5,7 @@ use regex::Regex;
 use crate::record::result::SectionRecord;
 use crate::sys::text;
 
-/// The section titles that the prompt asks for.
+/// The titles that the prompt requests for the sections.
 pub const TITLES: [&str; 5] = [
     "User Specification Self Consistency",
     "Implementation Consistency with User Specification",
@@ -31,7 +31,7 @@ pub fn find(report: &str) -> Vec<SectionRecord> {
     TITLES.iter().zip(&headings).map(section).collect()
 }
 
-/// Returns, for each line, the index of the title it consists of. Lines in code blocks are quotations, not
+/// Returns, for each line, the index of the title of which it consists. Lines in code blocks are quotations, not
 /// headings.
 fn titles(lines: &[&str]) -> Vec<Option<usize>> {
     let patterns = TITLES.map(title_pattern);
@@ -46,8 +46,8 @@ fn titles(lines: &[&str]) -> Vec<Option<usize>> {
     lines.iter().map(title).collect()
 }
 
-/// Returns the 1-based line of the heading with the title at that index: the first one followed by text rather
-/// than by another title, as in a table of contents.
+/// Returns the 1-based line of the heading with the title at that index: the first one that is followed by text and not
+/// by another title, as in a table of contents.
 fn heading_line(lines: &[&str], titles: &[Option<usize>], title: usize) -> Option<usize> {
     let has_text = |at: &usize| lines[*at].chars().any(char::is_alphanumeric);
     let has_content = |at: &usize| {

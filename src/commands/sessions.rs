@@ -1,4 +1,4 @@
-//! Lists an agent's sessions and opens files of its home in the user's editor.
+//! Lists an agent's sessions, and opens files in its home in the user's editor.
 
 use std::path::Path;
 
@@ -13,16 +13,16 @@ use crate::sys::text::{escaped, truncated};
 use crate::ui::columns::{self, Align::Left};
 use crate::ui::editor;
 
-/// Retention of sessions, in days: 0 keeps them all.
+/// Retention of sessions, in days: 0 keeps all of them.
 pub const KEEPS_ALL: u32 = 0;
 /// Maximum width of a prompt, in columns.
 const PROMPT_WIDTH: usize = 60;
-/// Maximum width of a directory shown by name only, in columns.
+/// Maximum width of a directory that is shown by name only, in columns.
 const NAME_WIDTH: usize = 16;
 /// Index of the directory in a row.
 const DIRECTORY: usize = 3;
 
-/// Opens the session store of this home and removes sessions unused for `days` days; 0 keeps them all.
+/// Opens the session store of this home, and removes sessions unused for `days` days; 0 keeps all of them.
 pub fn store<'c, F: SessionForm>(
     context: &'c Context<'_>,
     agent: &'static AgentHome,
@@ -34,7 +34,7 @@ pub fn store<'c, F: SessionForm>(
         && store.path().exists()
         && let Err(problem) = store.clean(context.clock.now().to_utc(), days)
     {
-        // Failing to remove old sessions is no reason to refuse a new one.
+        // A failure to remove old sessions is no reason to refuse a new one.
         context.warn(problem.to_string());
     }
     store
@@ -43,7 +43,7 @@ pub fn store<'c, F: SessionForm>(
 /// Lists the sessions of an agent; the arguments are those of [`store`].
 ///
 /// # Errors
-/// Fails if they cannot be read.
+/// Fails if the sessions cannot be read.
 pub fn list<F: SessionForm>(
     context: &Context<'_>,
     agent: &'static AgentHome,
@@ -77,7 +77,7 @@ pub fn edit(
 /// Formats time, state and prompt of a session on one line.
 pub fn line<F: SessionForm>(session: &SessionSummary, zone: FixedOffset) -> String {
     let [_, time, state, _, prompt] = cells::<F>(session, zone);
-    // For a damaged session, the cell holds the error instead of a prompt.
+    // The cell of a damaged session holds the error instead of a prompt.
     let prompt = if session.outline.is_ok() { &prompt } else { "" };
     format!("{time}  {state:<11}  {prompt}")
 }
@@ -109,7 +109,7 @@ fn text<F: SessionForm>(
     columns::table(head, rows, &[F::TIME, "state"], Some(columns))
 }
 
-/// A session's row of the table.
+/// Returns the row of a session in the table.
 fn cells<F: SessionForm>(session: &SessionSummary, zone: FixedOffset) -> [String; 5] {
     let (directory, words) = match &session.outline {
         Ok(outline) => (outline.directory.as_str(), &outline.prompt),

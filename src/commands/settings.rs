@@ -1,7 +1,7 @@
 //! Flags from files: the user's `agent-config/run.json`, the model's entry in `models.json`, and the project's
 //! `.code-commit.json`.
-//!
-//! Reads these files. Guarantees that the project's can only narrow what a change may do, and that the user's did not
+//! Reads these files. Guarantees that the project's file can only restrict what a change may do, and that the user's
+//! file did not come with the repository.
 //! come with the repository.
 
 use std::path::Path;
@@ -25,7 +25,7 @@ use crate::sys::files::{self, IfThere as _, Links, MIB};
 use crate::sys::home_file::{self, HomeFileProblem};
 use crate::sys::positions::{self, Entries, Misplaced, Positions};
 
-/// Flags that no file can give.
+/// Flags that files cannot give.
 const REFUSED: [&str; 3] = ["root", "help", "version"];
 
 /// The content of `.code-commit.json`.
@@ -51,7 +51,7 @@ fn patterns<'de, D: Deserializer<'de>>(json: D) -> Result<Vec<String>, D::Error>
     checked.collect()
 }
 
-/// Reads codes of warnings: a list, a single one, or `true` for all.
+/// Deserializes codes of warnings: a list, a single one, or `true` for all.
 fn codes<'de, D: Deserializer<'de>>(json: D) -> Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -70,7 +70,7 @@ fn codes<'de, D: Deserializer<'de>>(json: D) -> Result<Vec<String>, D::Error> {
     checked.map(|code| code.map_err(D::Error::custom)).collect()
 }
 
-/// The hint about flags that have no form of a flag.
+/// The hint for values that cannot be a flag's.
 const FORM: &str = "give flags by their names, with `true`, a text, a number, or a list of texts";
 
 /// Creates the error for invalid flags at `place`, a model's entry.
@@ -80,7 +80,7 @@ fn wrong_flags(place: &str, message: &str, hint: &str) -> MietteDiagnostic {
         .with_help(hint)
 }
 
-/// Creates the error for flags at `place` that the command line refuses.
+/// Creates the error for flags at `place` that the command line rejects.
 fn refused(place: &str) -> impl Fn(CliMessage) -> MietteDiagnostic {
     move |wrong| match wrong.error {
         Some(CommandError::CommandLine { message, hint }) => wrong_flags(place, &message, &hint),
@@ -88,8 +88,8 @@ fn refused(place: &str) -> impl Fn(CliMessage) -> MietteDiagnostic {
     }
 }
 
-/// Returns the command line of a workflow with the flags from files. Flags on the command line come first, then those
-/// in `run.json`, then those of the model's entry, which do not apply to a replay.
+/// Returns the command line of a workflow with the flags from files. Flags on the command line take precedence over
+/// those in `run.json`, and those over the flags of the model's entry, which do not apply to a replay.
 ///
 /// # Errors
 /// Fails if a file cannot be used.

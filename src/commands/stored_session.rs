@@ -27,9 +27,9 @@ use crate::sys::error::Error;
 pub enum SessionChoice {
     /// Starts a new session.
     New,
-    /// Resumes the directory's last session.
+    /// Resumes the last session of the directory.
     Last,
-    /// The session with this id, created if it does not exist.
+    /// Resumes the session with this id, or creates it if it does not exist.
     Named(String),
 }
 
@@ -43,10 +43,10 @@ impl SessionChoice {
         }
     }
 
-    /// Opens the session of `directory`; `None` for a new one.
+    /// Opens the session of `directory`; `None` for a new session.
     ///
     /// # Errors
-    /// Fails if it does not exist, belongs to another directory, or cannot be used.
+    /// Fails if the session does not exist, belongs to another directory, or cannot be used.
     pub fn open<F: SessionForm>(
         &self,
         store: &SessionStore<'_, F>,
@@ -54,7 +54,7 @@ impl SessionChoice {
     ) -> Result<Option<Session<F>>, SessionError> {
         let id = match self {
             Self::Last => store.last_in(directory)?,
-            // Only the program names sessions that are folders.
+            // Only the program names sessions that are folders, so a missing one is an error.
             Self::Named(id) if F::IS_FOLDER || store.has(id) => id.clone(),
             Self::New | Self::Named(_) => return Ok(None),
         };
@@ -66,36 +66,36 @@ impl SessionChoice {
 
 /// Stores the conversation and the progress of a run.
 pub trait SessionLog {
-    /// The session's id.
+    /// Returns the session's id.
     fn id(&self) -> String;
 
     /// Returns the conversation so far.
     fn conversation(&self) -> Conversation;
 
-    /// Index of the current request's first message; 0 if the profile does not need it.
+    /// Returns the index of the current request's first message; 0 if the profile does not need it.
     fn from(&self) -> usize {
         0
     }
 
-    /// Prepares for a new request, so that a finished one is not resumed.
+    /// Prepares for a new request, so that a finished request is not resumed.
     fn settle(&self);
 
     /// Records the progress of the work.
     ///
     /// # Errors
-    /// Fails if saving fails.
+    /// Fails if the session cannot be saved.
     fn note_state(&self, state: SessionState) -> Result<(), Error>;
 
     /// Saves the conversation of an agent with this purpose.
     ///
     /// # Errors
-    /// Fails if saving fails.
+    /// Fails if the session cannot be saved.
     fn save(&self, purpose: &Purpose, conversation: &Conversation) -> Result<(), Error>;
 
-    /// Records that the changes of a scratch tree, to these files, were applied to the project.
+    /// Records that the changes of a scratch tree to these files were applied to the project.
     ///
     /// # Errors
-    /// Fails if saving fails.
+    /// Fails if the session cannot be saved.
     fn applied(&self, _paths: &[String]) -> Result<(), Error> {
         let conversation = Conversation {
             is_unapplied: false,
@@ -113,7 +113,7 @@ pub trait SessionLog {
     /// Records that the agents' tools changed these files, given by their paths relative to the root.
     fn wrote(&self, _paths: &[String]) {}
 
-    /// Records the tokens of a call by an agent with this purpose.
+    /// Records the number of tokens of a call by an agent with this purpose.
     fn count(&self, _purpose: &Purpose, _tokens: u64) {}
 
     /// Records that the conversation was compressed.
@@ -124,7 +124,7 @@ pub trait SessionLog {
 pub struct StoredSession<'s, F: SessionForm = SessionFile> {
     /// The conversation, which grows as the agent works.
     pub session: RefCell<Session<F>>,
-    /// The store that the session belongs to.
+    /// The store to which the session belongs.
     pub store: SessionStore<'s, F>,
     /// Clock for the times of saves.
     pub clock: &'s dyn Clock,
@@ -134,7 +134,7 @@ impl<F: SessionForm> StoredSession<'_, F> {
     /// Changes the session and saves it.
     ///
     /// # Errors
-    /// Fails if saving fails.
+    /// Fails if the session cannot be saved.
     pub fn change(&self, change: impl FnOnce(&mut Session<F>)) -> Result<(), Error> {
         let mut session = self.session.borrow_mut();
         change(&mut session);
@@ -145,7 +145,7 @@ impl<F: SessionForm> StoredSession<'_, F> {
     /// description.
     ///
     /// # Errors
-    /// Fails if they cannot be read.
+    /// Fails if the sessions cannot be read.
     pub fn others(&self, directory: &Path) -> Result<Vec<(String, String)>, Failure> {
         let (own, zone) = (self.session.borrow().id(), *self.clock.now().offset());
         let mut others = self.store.list_in(directory)?;
@@ -179,7 +179,7 @@ impl SessionLog for StoredSession<'_> {
     }
 
     fn save(&self, purpose: &Purpose, conversation: &Conversation) -> Result<(), Error> {
-        // Conversations of auditors and helpers are recorded in the run's folder only.
+        // Conversations of auditors and helpers are recorded only in the run's folder.
         if *purpose != Purpose::STEP {
             return Ok(());
         }

@@ -1,6 +1,6 @@
-//! Renders a run's summary as Markdown for a CI job's page, and writes it wherever the user wants.
+//! Renders a run's summary as Markdown for the page of a CI job, and writes it to the file that the user names.
 //!
-//! Guarantees that no part of it is interpreted as a command by a CI runner.
+//! Guarantees that a CI runner interprets no part of the summary as a command.
 
 use std::io;
 use std::path::PathBuf;
@@ -26,11 +26,10 @@ use crate::sys::text::{cut, disarmed, is_deceptive, printable};
 const FILES: usize = 50;
 /// The maximum length of a quoted line, in characters.
 const LONGEST_LINE: usize = 500;
-/// The maximum number of lines quoted of a text.
+/// The maximum number of lines quoted from a text.
 const QUOTED: usize = 40;
 
-/// The destination of a run's summary. It is opened when the command starts, so that a build cannot redirect
-/// it.
+/// The destination of a run's summary. It is resolved when the command starts, so that a build cannot redirect it.
 pub struct SummaryFile {
     /// The path as given.
     path: PathBuf,
@@ -41,7 +40,7 @@ impl SummaryFile {
     /// Resolves the path given on the command line; `None` if no summary is requested.
     ///
     /// # Errors
-    /// Fails if the path is protected, or that of a directory.
+    /// Fails if the path is protected, or leads to a directory.
     pub fn find(cli: &Cli, context: &Context<'_>) -> Result<Option<Self>, Error> {
         let path = cli.summary_file.as_ref().filter(|_| cli.command.is_none());
         let Some(path) = path.cloned() else {
@@ -63,7 +62,7 @@ impl SummaryFile {
     }
 }
 
-/// Writes the summary of a run's result. Failing to do so is only a warning, since the run itself is complete.
+/// Writes the summary of a run's result. A failure is only a warning, since the run itself is complete.
 pub fn summarize(summary: SummaryFile, context: &Context<'_>, done: &Result<Outcome, Failure>) {
     let (record, said) = match done {
         Ok(done) => (&done.record, &*done.summary),
@@ -97,7 +96,7 @@ struct Painter<'r> {
 }
 
 impl Painter<'_> {
-    /// Paints the story of a run, with details for its last step only.
+    /// Paints the story of a run, with details only for its last step.
     fn run(&mut self, context: &Context<'_>, record: &RunRecord) {
         let mut run = PastRun::at(&context.project, record.log.as_deref().unwrap_or_default());
         run.record = Some(record.clone());
@@ -120,12 +119,12 @@ impl Painter<'_> {
         }
     }
 
-    /// Escapes a text; keys are redacted before: a backslash inside a key would hide it.
+    /// Escapes a text, after redacting keys: a backslash inside a key would hide it.
     fn escaped(&self, text: &str) -> String {
         escaped(&self.redactor.text(text))
     }
 
-    /// Cuts a message that should be short.
+    /// Shortens a message that should be short, after redacting keys.
     fn passage(&self, text: &str) -> String {
         shortened(self.redactor.text(text).lines().take(QUOTED))
     }
@@ -200,13 +199,13 @@ fn titled(title: &str, outcome: Option<&block::Outcome>) -> String {
     outcome.map_or(title.to_owned(), |(_, words)| format!("{title}: {words}"))
 }
 
-/// Joins the lines, cutting long ones.
+/// Joins lines, and cuts long ones.
 fn shortened<'l>(lines: impl Iterator<Item = &'l str>) -> String {
     let short = lines.map(|line| cut(line, LONGEST_LINE));
     short.collect::<Vec<_>>().join("\n")
 }
 
-/// Escapes text for Markdown and HTML, on one line.
+/// Escapes a text for Markdown and HTML, on one line.
 fn escaped(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for c in text.chars() {
@@ -226,7 +225,7 @@ fn escaped(text: &str) -> String {
     line
 }
 
-/// Wraps text in a code fence longer than any in it.
+/// Wraps a text in a code fence longer than any in it.
 fn fenced(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);

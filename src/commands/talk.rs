@@ -1,7 +1,7 @@
-//! A user's conversation with an agent: requests and slash commands, one after another, on the screen or line by line.
+//! A user's conversation with an agent: requests and slash commands, in sequence, on the screen or in line mode.
 //!
-//! Ctrl-C stops the current work and returns to the prompt. In line mode a second Ctrl-C ends the program if it follows
-//! immediately or arrives before the work has stopped. Failures are reported and do not end the conversation.
+//! Ctrl-C stops the current work and returns to the prompt. In line mode, a second Ctrl-C ends the program if it
+//! follows immediately or arrives before the work has stopped. Failures are reported and do not end the conversation.
 
 pub(crate) mod menu;
 pub(crate) mod question;
@@ -36,7 +36,7 @@ use crate::ui::tui::{CommandHint, Connection, Menu, Status, Submission};
 const AT_ONCE: Duration = Duration::from_secs(2);
 /// The hint for a user who has stopped the work on the screen.
 const INSTEAD: &str = "say what to do instead";
-/// The hint for a user who has stopped the work by lines.
+/// The hint for a user who has stopped the work in line mode.
 const INSTEAD_OR_END: &str = "say what to do instead; Ctrl-C again ends";
 
 /// The message for a conversation whose last request has failed.
@@ -46,13 +46,14 @@ const IS_ABOVE: &str = "its error is above; `--resume` continues the session";
 
 /// An agent that a user can talk to.
 pub trait Talker {
-    /// The built-in commands that it supports.
+    /// The built-in commands that the agent supports.
     const COMMANDS: &'static [Slash] = &slash::COMMON;
     /// The prompt at the start of a line.
     const PROMPT: &'static str;
-    /// True if a stop ends the program, as does the first Ctrl-C at the prompt of lines: there is no next request.
+    /// `true` if a stop ends the program, as does the first Ctrl-C at the prompt in line mode: there is no next
+    /// request.
     const LEAVES_AT_ONCE: bool = false;
-    /// The introduction of `/help` by lines.
+    /// The introduction of `/help` in line mode.
     const INTRODUCTION: &'static str = slash::AT_REQUEST;
     /// The answer to `/resume` if there is nothing else to continue.
     const NO_SESSIONS: &'static str = "there is no other session in this directory";
@@ -69,32 +70,32 @@ pub trait Talker {
         Ok(false)
     }
 
-    /// Returns the facts about its session.
+    /// Returns the facts about the session.
     fn standing(&self) -> Standing;
 
-    /// Returns the todo list of its session.
+    /// Returns the session's to-do list.
     fn todos(&self) -> Vec<Todo> {
         Vec::new()
     }
 
-    /// Returns the commands that its user has defined.
+    /// Returns the user-defined commands.
     fn own_commands(&self) -> Vec<CommandHint> {
         Vec::new()
     }
 
-    /// Returns the answer to a built-in command that finds nothing to act on; such a command is not listed.
+    /// Returns the answer to a built-in command that has nothing to act on; such a command is not listed.
     fn idle(&self, _command: Slash) -> Option<&'static str> {
         None
     }
 
-    /// Returns the commands that act, for help and completion.
+    /// Returns the commands that have something to act on, for help and completion.
     fn hints(&self) -> Vec<CommandHint> {
         let mut acting = Self::COMMANDS.to_vec();
         acting.retain(|command| self.idle(*command).is_none());
         slash::listed(&acting, &self.own_commands())
     }
 
-    /// Inspects a line before it is read as a command or request; `None` if it is handled completely.
+    /// Inspects a line before it is parsed as a command or request; returns `None` if it is handled completely.
     ///
     /// # Errors
     /// Fails if handling the line fails.
@@ -127,7 +128,7 @@ pub trait Talker {
     /// Records that the changes of this run were undone.
     ///
     /// # Errors
-    /// Fails if that cannot be saved.
+    /// Fails if this cannot be saved.
     fn undone(&mut self, _run: String) -> Result<(), Failure> {
         Ok(())
     }
@@ -135,16 +136,16 @@ pub trait Talker {
     /// Returns the other sessions of this directory, newest first, each with its id and a one-line description.
     ///
     /// # Errors
-    /// Fails if they cannot be read.
+    /// Fails if the sessions cannot be read.
     fn sessions(&self) -> Result<Vec<(String, String)>, Failure>;
 
     /// Switches to another session or a new one, and returns the message for the user.
     ///
     /// # Errors
-    /// Fails if it cannot be opened or created.
+    /// Fails if the session cannot be opened or created.
     fn change_session(&mut self, which: SessionChoice) -> Result<String, Failure>;
 
-    /// Returns the model of the agent's own settings, which tables need not list.
+    /// Returns the model in the agent's own settings, which tables need not list.
     fn own_model(&self) -> Option<String> {
         None
     }
@@ -152,7 +153,7 @@ pub trait Talker {
     /// Returns the models to choose from.
     ///
     /// # Errors
-    /// Fails if the user interrupts it.
+    /// Fails if the user interrupts the listing.
     fn models(&mut self, context: &Context<'_>) -> Result<Menu, Failure> {
         let own = self.own_model();
         Ok(table_menu(context, own, &self.standing().model))
@@ -173,10 +174,10 @@ pub trait Talker {
         Ok(tally.cost(tokens.unwrap_or(tally.session.spent.tokens)))
     }
 
-    /// Executes one of the agent's other commands. Returns the message for the user, if any.
+    /// Executes one of the agent's additional commands. Returns the message for the user, if any.
     ///
     /// # Errors
-    /// Fails if it fails.
+    /// Fails if the command fails.
     fn obey(
         &mut self,
         _talk: &mut Talk<'_>,
@@ -186,10 +187,10 @@ pub trait Talker {
         Ok(None)
     }
 
-    /// Executes a command that the user has defined. Returns whether its request was made.
+    /// Executes a user-defined command. Returns `true` if its request was made.
     ///
     /// # Errors
-    /// Fails if it fails.
+    /// Fails if the command fails.
     fn obey_own(
         &mut self,
         _talk: &mut Talk<'_>,
@@ -199,14 +200,13 @@ pub trait Talker {
         Ok(false)
     }
 
-    /// Returns `true` if the conversation ends here: it can be set up again, or the work can begin.
+    /// Returns `true` if the conversation ends here, because it must be set up again or the work can begin.
     fn is_over(&self) -> bool {
         false
     }
 }
 
-/// The failure of the last request of a conversation, if the exit code reports it; it outlasts an agent that is set up
-/// again.
+/// The failure of the last request of a conversation, if the exit code reports it; kept when an agent is set up again.
 pub type Unfinished = RefCell<Option<MietteDiagnostic>>;
 
 /// A conversation in progress.
@@ -220,7 +220,7 @@ pub struct Talk<'t> {
     /// Time of the last request to stop; `None` after any other input.
     stopped: Option<Duration>,
     connection: Connection,
-    /// True if the user has left by `/exit`, also at a question.
+    /// `true` if the user has left with `/exit`, including at a question.
     pub has_left: bool,
     unfinished: &'t Unfinished,
 }
@@ -239,11 +239,11 @@ impl<'t> Talk<'t> {
         }
     }
 
-    /// Runs until the user ends the conversation, or the agent has to be set up again.
+    /// Runs until the user ends the conversation, or the agent must be set up again.
     ///
     /// # Errors
-    /// Fails if the user ends it with Ctrl-C, or no input can be read; or if the last request has failed, and was piped in
-    /// or left at a question.
+    /// Fails if the user ends the conversation with Ctrl-C, or no input can be read; also if the last request has
+    /// failed, and was piped in or left at a question.
     pub fn run<T: Talker>(&mut self, agent: &mut T) -> Result<(), Failure> {
         self.take_up(agent);
         if agent.has_more_to_do()? {
@@ -309,14 +309,14 @@ impl<'t> Talk<'t> {
         }
     }
 
-    /// Adds the usage of a command to the tally, without replacing the last request.
+    /// Adds the usage of a command to the tally, without replacing the last request's.
     pub fn spend(&mut self, done: &Result<Outcome, Failure>) {
         if let Some(record) = record_of(done) {
             self.tally.spend(record);
         }
     }
 
-    /// Notes whether a request has failed in a way that the exit code reports.
+    /// Records whether a request has failed in a way that the exit code reports.
     fn attended<T>(&self, done: Result<T, Failure>) -> Result<T, Failure> {
         let is_person = self.user.borrow().is_person();
         let is_reported = |it: &&Failure| !is_person || AgentError::has_left(&it.error);
@@ -329,7 +329,7 @@ impl<'t> Talk<'t> {
         done
     }
 
-    /// Reports how a request, or a command that failed, ended.
+    /// Reports how a request, or a command that failed, has ended.
     fn end<T: Talker>(
         &mut self,
         agent: &T,
@@ -429,7 +429,7 @@ impl<'t> Talk<'t> {
         Ok(format!("`{}` is asked from now on", agent.standing().model))
     }
 
-    /// Resumes the session of this number, or lets the user choose one of this directory.
+    /// Resumes the session with this number, or lets the user choose one of this directory.
     fn resume<T: Talker>(&mut self, agent: &mut T, number: &str) -> Result<String, Failure> {
         let sessions = agent.sessions()?;
         if sessions.is_empty() {
@@ -452,7 +452,7 @@ impl<'t> Talk<'t> {
         Ok(text)
     }
 
-    /// Reads the session's runs, and shows its todo list on the screen.
+    /// Reads the session's runs, and shows its to-do list on the screen.
     pub fn take_up<T: Talker>(&mut self, agent: &T) {
         let standing = agent.standing();
         self.user.borrow_mut().lists(agent.todos());
@@ -461,7 +461,7 @@ impl<'t> Talk<'t> {
         self.tally.session = found.and_then(Result::ok).unwrap_or_default();
     }
 
-    /// Shows the status, in line mode too.
+    /// Shows the status, in line mode as well.
     fn show_status<T: Talker>(&self, agent: &T) {
         self.show_status_bar(agent);
         let standing = agent.standing();
@@ -545,7 +545,7 @@ fn next_line<T: Talker>(
             }
             Typed::End => return Ok(None),
             Typed::Interrupted => {
-                // Ctrl-C can arrive as a key or as a signal; clears the signal.
+                // Ctrl-C can arrive as a key or as a signal; clear the signal.
                 let _ = context.interrupt.take();
                 if T::LEAVES_AT_ONCE {
                     return Err(Interrupted::CTRL_C.into());
@@ -562,7 +562,7 @@ fn next_line<T: Talker>(
     }
 }
 
-/// Reports how a piece of work ended. Returns `true` if the user stopped it.
+/// Reports how the work has ended. Returns `true` if the user stopped it.
 ///
 /// # Errors
 /// Returns the failure if the user wants to leave.

@@ -25,8 +25,8 @@ pub struct UndoArgs {
     pub run: Option<PathBuf>,
 }
 
-/// Undoes `run`, given by the path or name of its folder, or else the last run that changed anything, was not
-/// undone, and is not itself an undo.
+/// Undoes `run`, given as the path or name of its folder, or else the last run that changed anything, was not undone,
+/// and is not itself an undo.
 ///
 /// # Errors
 /// Fails if there is no such run, a file has changed since, or any step fails; the tree is then unchanged.
@@ -40,7 +40,7 @@ pub fn undo(context: &Context<'_>, run: Option<&Path>) -> Result<Outcome, Failur
         return Ok(Outcome::new(format!("done: {folder} changed nothing")));
     };
     let journal = context.project.journal_directory();
-    // Checked before the run starts, so that no folder is made for nothing.
+    // Check before the run starts, so that no folder is created for nothing.
     if is_undone(context.tree(&journal), &folder, &changes)? {
         return Ok(Outcome::new(already(&folder)));
     }

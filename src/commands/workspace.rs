@@ -1,4 +1,4 @@
-//! Everything an agent needs to start: session, model, and the runner of its commands.
+//! Everything that an agent needs to start: session, models, and the runner of its commands.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ use crate::ui::input::InputError;
 /// Time limit of the build that proves an agent's work.
 pub const PROOF_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 
-/// The settings with which an agent is started.
+/// The options with which an agent is started.
 #[derive(Debug, Clone)]
 pub struct AgentOptions {
     /// The task. A blank one continues the previous request; `None` if the user enters it at the terminal.
@@ -50,7 +50,7 @@ pub struct AgentOptions {
 }
 
 impl AgentOptions {
-    /// Combines an agent's own flags with those of every agent; the prompt `-` is read from standard input.
+    /// Combines an agent's own flags with those of every agent. If the prompt is `-`, reads it from standard input.
     ///
     /// # Errors
     /// Fails if standard input is blank or cannot be read, or the prompt is a slash command.
@@ -80,7 +80,7 @@ impl AgentOptions {
         })
     }
 
-    /// Returns `true` if the request is to continue the session's previous one.
+    /// Returns `true` if the session's previous request is to be continued.
     ///
     /// # Errors
     /// Fails if the session is new, and so has none.
@@ -93,7 +93,7 @@ impl AgentOptions {
         Ok(goes_on)
     }
 
-    /// The task, unless it is blank.
+    /// Returns the task, unless it is blank.
     pub fn asked(&self) -> Option<&str> {
         let request = self.request.as_deref();
         request.filter(|request| !request.trim().is_empty())
@@ -105,7 +105,7 @@ impl AgentOptions {
     }
 }
 
-/// Everything an agent with sessions needs to start.
+/// Everything that an agent with sessions needs to start.
 pub struct Workspace<'c, F: SessionForm = SessionFile> {
     /// Limits of a run.
     pub limits: LimitsRecord,
@@ -128,7 +128,7 @@ pub struct Workspace<'c, F: SessionForm = SessionFile> {
 }
 
 impl<'c, F: SessionForm> Workspace<'c, F> {
-    /// Prepares the runner of commands, which cannot see `key_file`.
+    /// Prepares a session and the runner of commands, which hides `key_file` from them.
     ///
     /// # Errors
     /// Fails if the sandbox cannot be used.
@@ -199,7 +199,7 @@ impl<'c, F: SessionForm> Workspace<'c, F> {
         }
     }
 
-    /// Returns these permissions without the paths that agents may not access.
+    /// Returns these permissions, except for the paths that agents may not access.
     pub fn closed_to<'p>(
         &'p self,
         context: &'p Context<'_>,
@@ -213,7 +213,7 @@ impl<'c, F: SessionForm> Workspace<'c, F> {
         }
     }
 
-    /// Returns the tool that runs commands in this way, with their output in new files.
+    /// Returns the tool that runs commands in this way, and writes their output to new files.
     pub fn command<'p>(
         &'p self,
         shell: Shell<'p>,
@@ -229,7 +229,7 @@ impl<'c, F: SessionForm> Workspace<'c, F> {
 }
 
 impl Workspace<'_> {
-    /// Rewinds to the start of the run to replay, if any, and returns its request and the user's answers.
+    /// Restores the state at the start of the run to replay, if any, and returns its request and the user's answers.
     ///
     /// # Errors
     /// Fails if the run does not exist or contains no request.
@@ -253,10 +253,10 @@ impl Workspace<'_> {
         )))
     }
 
-    /// Content of the project's `AGENTS.md`, if it exists; in a replay, the recorded content.
+    /// Returns the content of the project's `AGENTS.md`, if it exists; in a replay, the recorded content.
     ///
     /// # Errors
-    /// Fails if the file cannot be used, with the reason.
+    /// Returns the reason why the file cannot be used.
     pub fn conventions(&self, context: &Context<'_>) -> Result<Option<String>, String> {
         if let Some(recorded) = &self.recorded {
             let text = recorded.conventions.clone();
@@ -270,7 +270,7 @@ impl Workspace<'_> {
     /// Switches to another session, or to a new one.
     ///
     /// # Errors
-    /// Fails if it cannot be opened or created; the current session then stays open.
+    /// Fails if the session cannot be opened or created; the current session then stays open.
     pub fn change_session(
         &mut self,
         context: &Context<'_>,
@@ -343,8 +343,8 @@ fn open_session(
     Ok(session)
 }
 
-/// Checks that git ignores the key files and does not track them, and that nothing else is at the path of a directory
-/// that an agent writes to.
+/// Checks that git ignores the key files and does not track them, and that the paths of directories that an agent
+/// writes to hold nothing else.
 ///
 /// # Errors
 /// Fails if git tracks a key file or does not ignore it, or `logs` or `agent-config` is not a directory.
@@ -358,8 +358,8 @@ pub fn check_project(context: &Context<'_>) -> Result<(), NotReady> {
         .map_err(NotReady::of)
 }
 
-/// Creates the runner of an agent's commands, which hides `key_file` from them as well as the project's own keys. Also
-/// returns a warning for the run's record if the commands should be sandboxed but are not.
+/// Creates the runner of an agent's commands, which hides `key_file` and the project's own keys from them. Also returns
+/// a warning for the run's record if the commands should be sandboxed but are not.
 ///
 /// # Errors
 /// Fails if a strict sandbox is not available, or the directories that git must ignore cannot be created.
@@ -368,7 +368,7 @@ fn processes<'c>(
     flags: &SandboxArgs,
     key_file: &Path,
 ) -> Result<(Processes<'c>, Option<String>), Error> {
-    // A project may not be set up for this program yet, and agents commit whatever git does not ignore.
+    // The project may not be set up for this program yet, and agents commit everything that git does not ignore.
     for directory in [context.project.config(), context.project.logs()] {
         make_ignored_directory(&directory)?;
     }
@@ -391,7 +391,7 @@ fn processes<'c>(
     Ok((processes, uncontained))
 }
 
-/// Returns the directory of a system's home.
+/// Returns the directory of an agent's home.
 ///
 /// # Errors
 /// Fails if the environment does not determine it.
@@ -400,8 +400,8 @@ pub fn home(context: &Context<'_>, agent: &AgentHome) -> Result<PathBuf, Error> 
     Ok(home.map_err(NotReady::of)?)
 }
 
-/// Returns the paths that the agents' file tools may not access, with links resolved: the homes of all agents, and what
-/// decides in the project about agents.
+/// Returns the paths that the agents' file tools may not access, with links resolved: the homes of all agents, and the
+/// project's files that control agents.
 fn closed_paths(context: &Context<'_>) -> Vec<PathBuf> {
     let root = context.project.root();
     home::ALL
@@ -409,7 +409,7 @@ fn closed_paths(context: &Context<'_>) -> Vec<PathBuf> {
         .flat_map(|home| home.hidden(context.environment))
         .chain([PERMISSIONS, SLASH_COMMANDS].map(|path| root.join(path)))
         .map(|path| resolved(&path))
-        // Of a home that contains the project, only the keys and sessions are closed.
+        // If a home contains the project, only its keys and sessions are closed.
         .filter(|path| !root.starts_with(path))
         .collect()
 }
