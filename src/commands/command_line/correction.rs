@@ -24,7 +24,7 @@ const HANG: usize = 4;
 pub struct CliMessage {
     /// The text, including the final newline.
     pub text: String,
-    /// True if the message is an error.
+    /// `true` if the message is an error.
     pub is_error: bool,
     /// The same error as data.
     pub(crate) error: Option<CommandError>,

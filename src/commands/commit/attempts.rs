@@ -494,7 +494,7 @@ impl Reporter for AttemptReporter<'_> {
             .send(AttemptEvent::Event(self.step.clone(), event.clone()));
     }
 
-    /// Only the first attempt needs pieces of its answer, which show when the answer begins.
+    /// Returns `true` for the first attempt, which needs the pieces of its answer to tell when the answer begins.
     fn is_live(&self) -> bool {
         self.step == StepId::INITIAL
     }

@@ -51,7 +51,7 @@ pub fn shown(files: Files, tree: Option<&RunTree<'_>>) -> Vec<PresentFile> {
 pub struct Replacements {
     /// The latest state of every file that a reply changed.
     pub files: Files,
-    /// True if a reply left a file's content unchanged.
+    /// `true` if a reply left a file's content unchanged.
     pub has_same: bool,
 }
 

@@ -13,7 +13,7 @@ impl Specialist {
     /// All specialists.
     pub const ALL: [Self; 2] = [Self::ClaudeCode, Self::Codex];
 
-    /// The name used by models and servers.
+    /// Returns the name used by models and servers.
     pub fn name(self) -> &'static str {
         match self {
             Self::ClaudeCode => "claude_code",

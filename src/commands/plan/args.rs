@@ -73,7 +73,7 @@ pub struct PlanArgs {
     pub build_timeout: Duration,
 }
 
-/// What must pass for a step that changed files to be done.
+/// The check that must pass before a step that changed files is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum StepGate {
     /// `build.sh`, where there is one

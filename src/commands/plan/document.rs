@@ -41,7 +41,7 @@ pub enum PlanDocumentError {
     Damaged(String),
 }
 
-/// The prompt for a model that repairs a damaged plan.
+/// Returns the prompt for a model that repairs a damaged plan.
 pub fn retry_prompt(error: &PlanDocumentError, now: i64) -> String {
     include_str!("../../../prompts/plan_retry.txt")
         .trim_end()
@@ -145,7 +145,7 @@ impl PlanDocument {
         version.and_then(|text| text.parse().ok()).unwrap_or(1)
     }
 
-    /// The plan's status. The line below the title takes precedence over the front matter.
+    /// Returns the plan's status. The line below the title takes precedence over the front matter.
     fn status(&self) -> PlanStatus {
         let below = self.items(PlanPart::Title).find_map(items::status);
         below

@@ -68,7 +68,7 @@ impl Tally {
         parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
     }
 
-    /// Describes the usage of the session, for an agent that is set up anew for each session.
+    /// Describes the usage of the session, for an agent that is set up again for each session.
     pub fn cost_of_session(&self) -> String {
         let (spent, took) = (self.session.spent, elapsed(self.took));
         format!("this session: {spent}; since it was opened: {took}")

@@ -173,7 +173,7 @@ fn ends(output: &str) -> (&str, &str, &str) {
     (&output[..head], &output[head..tail], &output[tail..])
 }
 
-/// The CSS class of a severity.
+/// Returns the CSS class of a severity.
 fn class(it: Severity) -> &'static str {
     if it == Severity::Error { "e" } else { "w" }
 }
