@@ -487,8 +487,7 @@ const TOO_MANY: &str =
     "This was not done, nor was any call after it: a reply has at most 100 calls.";
 
 /// The result of calls that had not begun when the session was interrupted.
-pub(super) const NOT_BEGUN: &str =
-    "This was not done: the session was interrupted before it began.";
+pub(super) const NOT_BEGUN: &str = "This was not done: the session was interrupted first.";
 
 /// The messages to a model whose reply was truncated, and to one whose reply was empty.
 const CUT: &str = "Your last reply was cut at the length limit (max_tokens): it is gone, and no call in it was carried out. Go on in \
