@@ -44,7 +44,7 @@ pub enum Command {
     Report(ReportArgs),
     /// Write what is recorded of a run as an in-toto statement
     Attest(AttestArgs),
-    /// Check a statement: make it again from the run's recorded replies
+    /// Verify a statement by recreating it from the run's recorded replies
     Verify(VerifyArgs),
     /// Restore the project to its state before a run
     Undo(UndoArgs),
@@ -62,7 +62,7 @@ pub enum Command {
     Mcp(McpArgs),
     /// Talk to an agent in a full-screen terminal
     Chat(ChatArgs),
-    /// Run many tasks from a list, each in a clone of its own
+    /// Run many tasks from a list, each in a separate clone
     Fleet(FleetArgs),
     /// Print a shell completion script
     Completions {

@@ -97,8 +97,8 @@ pub struct Cli {
     #[arg(long, value_name = "WHAT", value_enum, hide_possible_values = true)]
     pub on_failure: Option<OnFailure>,
 
-    /// Work in a scratch tree over the project, and bring the files of replies over once the build
-    /// passes; with =keep-ignored, also what builds have left in ignored files
+    /// Work in a scratch tree over the project, and copy the files that replies changed back once the
+    /// build passes; with =keep-ignored, also ignored files that builds have left
     #[arg(long, value_name = "WHAT", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "drop", hide_possible_values = true)]
     pub scratch: Option<ScratchMode>,
 

@@ -34,8 +34,8 @@ pub struct ServerArgs {
     /// Server to ask: a URL, or stdio:COMMAND
     pub server: String,
 
-    /// Pass this environment variable on to a server that is a program, though its name says that it
-    /// holds a secret (*_TOKEN, *_KEY, ...); may be repeated
+    /// Pass this environment variable on to a server that is a program, even though its name suggests
+    /// a secret (*_TOKEN, *_KEY, ...); may be repeated
     #[arg(long, value_name = "NAME", value_parser = parse_variable)]
     pub pass_env: Vec<String>,
 

@@ -30,8 +30,8 @@ pub struct ConsistencyArgs {
     #[arg(long, value_name = "SEVERITY", value_enum, hide_possible_values = true, requires = "findings", help_heading = SELDOM)]
     pub fail_on: Option<Severity>,
 
-    /// With --cc, ask nothing if query, code base, prompts and model are those of the last report, and
-    /// end as that one did
+    /// With --cc, reuse the last report and its exit code if query, code base, prompts and model are
+    /// unchanged
     #[arg(long, requires = "consistency_check", conflicts_with_all = ["replay", "resume", "dry_run"], help_heading = SELDOM)]
     pub if_changed: bool,
 }

@@ -9,7 +9,7 @@ use crate::run::past::warnings::check_code;
 // Flags for the gate.
 #[derive(Debug, Clone, Default, Args)]
 pub struct GateArgs {
-    /// What CI wants: --baseline --require-clean --require-edits --deny-warnings=tests --reask 1
+    /// For CI, short for --baseline --require-clean --require-edits --deny-warnings=tests --reask 1
     #[arg(long)]
     pub ci: bool,
 

@@ -41,8 +41,8 @@ pub struct InputArgs {
     #[command(flatten)]
     pub chosen: ChosenArgs,
 
-    /// With --cc, read a code base that does not fit the model's context window by parts: a call for
-    /// each, and one that joins their findings
+    /// With --cc, read a code base that does not fit the model's context window in parts: one call per
+    /// part, and one to merge their findings
     #[arg(long, requires = "consistency_check")]
     pub parts: bool,
 

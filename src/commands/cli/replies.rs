@@ -16,7 +16,7 @@ pub struct ReplyArgs {
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = parse_number::<usize>, default_value_t = 0, hide_default_value = true)]
     pub reask: usize,
 
-    /// Go on with an earlier run, named as for `log`: its replies first, which cost nothing, then calls
+    /// Resume an earlier run, named as for `log`: its recorded replies first, at no cost, then calls
     #[arg(long, value_name = "RUN", allow_negative_numbers = true, conflicts_with_all = ["replay", "message", "edit", "rollup", "context", "include", "exclude", "baseline", "dry_run"])]
     pub resume: Option<PathBuf>,
 
@@ -25,13 +25,13 @@ pub struct ReplyArgs {
     #[arg(long, value_name = "FORMAT", value_enum, hide_possible_values = true, help_heading = SELDOM)]
     pub reply_format: Option<ReplyFormat>,
 
-    /// How a failing build is repaired: repair (default) the last state, or search, which goes back to
-    /// the best one when it gets worse, begins afresh at a dead end, and keeps the best
+    /// Strategy for a failing build: repair (default) the last state, or search, which returns to the
+    /// best state when it gets worse, starts over at a dead end, and keeps the best
     #[arg(long, value_name = "HOW", value_enum, default_value_t = Strategy::Repair, hide_default_value = true, hide_possible_values = true, conflicts_with = "context", help_heading = SELDOM)]
     pub strategy: Strategy,
 
-    /// Ask for N attempts at once, at most 8: each is built in a scratch tree of its own, and the best
-    /// one is taken
+    /// Ask for N attempts at once, at most 8; build each in a separate scratch tree, and take the
+    /// best one
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = clap::value_parser!(u8).range(1..=8), default_value_t = 1, hide_default_value = true, conflicts_with_all = ["resume", "context"], help_heading = SELDOM)]
     pub attempts: u8,
 

@@ -27,7 +27,7 @@ pub enum FleetCommand {
         /// File of tasks, as JSON Lines
         manifest: PathBuf,
     },
-    /// Run one task of a manifest, in a clone of its own
+    /// Run one task of a manifest, in a separate clone
     Task {
         /// File of tasks, as JSON Lines
         manifest: PathBuf,

@@ -34,7 +34,7 @@ pub struct ReportArgs {
     #[arg(long = "output", value_name = "FILE")]
     pub page: Option<PathBuf>,
 
-    /// Add a search box and buttons that copy, by a script in the page
+    /// Add a search box and copy buttons, using a script in the page
     #[arg(long)]
     pub interactive: bool,
 
