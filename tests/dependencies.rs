@@ -1,5 +1,5 @@
-//! The program's dependencies: their licences and sources, and no crate in two versions, one build of each. Asks Cargo, which needs no
-//! network for that.
+//! The program's dependencies: their licences and sources, no crate in two versions, and one build of each. Asks Cargo,
+//! which needs no network for that.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -37,8 +37,8 @@ fn without_times(mut result: Value) -> Value {
     result
 }
 
-#[track_caller]
 /// Returns the steps without times.
+#[track_caller]
 fn steps(run: &Finished) -> Vec<serde_json::Value> {
     let lines = run.logged("steps.jsonl");
     let steps = lines.lines().map(|line| {

@@ -30,7 +30,7 @@ pub fn add_model(context: &Context<'_>, name: &str) -> Result<Outcome, Failure> 
     selection::table_of(context.models)?;
     let known = catalogue::known(name).and_then(|it| it.entry.as_ref());
     let before = context.project.models().map_err(NotReady::of)?;
-    // The file may have a model that the catalogue lacks.
+    // The file may have a model that the catalogue lacks; `{}` only tests whether the name is taken.
     let text = known.map_or("{}", |entry| entry.get());
     let with = ModelTable::with_entry(before.as_deref().unwrap_or("{}\n"), name, text)
         .map_err(io::Error::from)

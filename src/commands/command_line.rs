@@ -289,7 +289,7 @@ impl Cli {
         Self::read(&words.collect::<Vec<_>>())
     }
 
-    /// Checks that the agent that `words` call, or else the workflows, have a flag of this name, written without dashes.
+    /// Checks that the agent that `words` call, or else the workflows, have a flag of this name, given without dashes.
     pub(crate) fn check_flag(words: &[OsString], name: &str) -> Result<(), String> {
         let command = Self::command();
         let agent = words.get(1).and_then(|word| command.find_subcommand(word));

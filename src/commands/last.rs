@@ -49,7 +49,7 @@ pub struct SessionRuns {
     pub changed: Vec<String>,
     /// `true` if the last run is one of them.
     pub is_latest: bool,
-    /// The number of tokens in the conversation, according to the agent's last call.
+    /// The number of tokens in the conversation, according to the agent's last call or the last summary.
     pub context: Option<u64>,
     /// The amount spent.
     pub spent: Spent,

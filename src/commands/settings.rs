@@ -1,8 +1,8 @@
 //! Flags from files: the user's `agent-config/run.json`, the model's entry in `models.json`, and the project's
 //! `.code-commit.json`.
+//!
 //! Reads these files. Guarantees that the project's file can only restrict what a change may do, and that the user's
 //! file did not come with the repository.
-//! come with the repository.
 
 use std::path::Path;
 

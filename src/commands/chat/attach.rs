@@ -69,7 +69,7 @@ fn shown_file(place: &ChatPlace<'_>, path: &str) -> Option<Result<String, String
     }
     let mut closed = place.base.closed.iter();
     if closed.any(|closed| leads_into(root, path, closed)) {
-        return Some(Err("it belongs to the agents' own settings".to_owned()));
+        return Some(Err("it holds agents' settings or sessions".to_owned()));
     }
     let mut arguments = Arguments::default();
     arguments.set("path", path);

@@ -52,7 +52,7 @@ pub struct ChatPermissions<'a> {
 #[error("{} not permitted: nobody was there to allow {}", counted(.calls.len() as u64, "call"), .calls.join(", "))]
 #[diagnostic(code("not-permitted"), help("{}; `--auto-pilot` lets the agent do everything", self.way_out()))]
 pub struct NotPermitted {
-    /// Tool, subject and reasons for asking of each call, one call per line.
+    /// Tool, subject and reasons for asking of each call, each on one line.
     pub calls: Vec<String>,
     /// `true` if one of the calls is asked about regardless of permissions.
     pub is_asked_always: bool,

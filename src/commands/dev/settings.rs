@@ -56,7 +56,7 @@ pub struct Settings {
     pub api_key: Option<ApiKey>,
     /// The model to use.
     pub model: String,
-    /// The number of tokens above which a conversation is compressed.
+    /// The number of tokens from which a conversation is compressed.
     pub max_context_tokens: u64,
     /// The time after which a command continues in the background.
     pub command_timeout: Duration,

@@ -27,7 +27,7 @@ use crate::sys::interrupt::Interrupt;
 const ALTERNATES: &str = "objects/info/alternates";
 /// Names that git ignores in a clone, in addition to those that the repository ignores.
 const IGNORED: &str = "/agent-config\n/logs\n";
-/// Attributes that treat no file as binary, so that diffs show every change.
+/// Attributes that hide nothing: a repository's own cannot have text treated as binary.
 const SHOWN: &str = "* !diff\n";
 /// Arguments of git for committing a task's change.
 const IDENTITY: &str = "-c user.name=code-commit -c user.email=code-commit@localhost \

@@ -33,7 +33,8 @@ struct Change<'r> {
     /// The commit at which the branch begins.
     commit: String,
     is_there: bool,
-    /// The remote repository from which it was cloned; `None` if there is none.
+    /// The repository on a server: the task's own, or the one that a local repository was cloned from. `None` if there
+    /// is none, or its URL does not give an owner and a name.
     hosted: Option<Hosted>,
 }
 

@@ -64,7 +64,7 @@ pub struct PlanDocument {
 
 impl PlanDocument {
     /// Parses a document.
-    /// Fails if the bytes are not a plan, or contain conflict markers.
+    ///
     /// # Errors
     /// Fails if the bytes are not a plan, or contain conflict markers.
     pub fn parse(bytes: &[u8]) -> Result<Self, PlanDocumentError> {

@@ -47,7 +47,7 @@ pub const BUILD_SCRIPT: &str = "build.sh";
 const CALLS_OF_A_STEP: u32 = 10;
 /// The maximum number of user messages, including tool results, in a step's prompt.
 const MESSAGES: usize = 5;
-/// The number of rejected claims of completion after which a step fails.
+/// The number of claims of completion after which a step fails, if each was rejected for a reason other than the build.
 const EMPTY_WORDS: u32 = 3;
 /// The number of latest log entries to send if the whole log does not fit.
 const FEWER_ENTRIES: usize = 10;
@@ -102,7 +102,7 @@ struct StepUnderWay<'t> {
     task: &'t PlanTask,
     /// `true` if a tool call succeeded before the step was resumed.
     has_used_tools: bool,
-    /// The number of claims of completion that were rejected.
+    /// The number of claims of completion that were rejected for a reason other than the build.
     empty_words: Cell<u32>,
     /// The last failed build.
     failed: RefCell<Option<FailedBuild>>,

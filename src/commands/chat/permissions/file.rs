@@ -315,7 +315,7 @@ fn read(root: &Path) -> Result<Option<Vec<u8>>, PermissionsProblem> {
     }
 }
 
-/// Checks that the directory is missing or not a link, which could lead to another project's permissions.
+/// Checks that the directory is missing or a real one: a link could lead to another project's permissions.
 fn check_directory(root: &Path) -> Result<(), PermissionsProblem> {
     let path = root.join(AGENT_FOLDER);
     match path.symlink_metadata() {
