@@ -20,7 +20,7 @@ use crate::run::past::words::changed;
 use crate::secret::Redactor;
 use crate::sys::diff;
 use crate::sys::error::Error;
-use crate::sys::text::{cut, disarmed, is_deceptive, printable};
+use crate::sys::text::{cut, is_deceptive, printable, without_ci_commands};
 
 /// The maximum number of files in a table.
 const FILES: usize = 50;
@@ -79,7 +79,7 @@ pub fn summarize(summary: SummaryFile, context: &Context<'_>, done: &Result<Outc
         painter.quote(said);
     }
     // The summary may be sent to `/dev/stdout`, or printed by a later step of the CI job.
-    let text = disarmed(&painter.page);
+    let text = without_ci_commands(&painter.page);
     let SummaryFile { path, file } = summary;
     if let Err(error) = file.and_then(|file| file.write(&context.project, &text)) {
         context.warn(format!(

@@ -114,7 +114,7 @@ static CI_COMMAND: LazyLock<Regex> =
 
 /// Inserts a blank into every such command, so that it has no effect. If invisible characters hide a command, they are
 /// removed from the text, because some runners ignore them when they compare.
-pub(crate) fn disarmed(text: &str) -> Cow<'_, str> {
+pub(crate) fn without_ci_commands(text: &str) -> Cow<'_, str> {
     const WITH_BLANK: &str = "$1$3 $2$4";
     if text.contains(is_ignorable) {
         let seen = text.replace(is_ignorable, "");
@@ -223,12 +223,12 @@ mod tests {
             ("##vso[task.x]", "# #vso[task.x]"),
             ("###teamcity[x]", "## #teamcity[x]"),
         ] {
-            let safe = disarmed(text);
+            let safe = without_ci_commands(text);
             assert_eq!(safe, expected);
-            assert_eq!(disarmed(&safe), safe);
+            assert_eq!(without_ci_commands(&safe), safe);
         }
         for hidden in ["#\u{ad}#[x]", "\u{feff}:\u{200d}:x", "##\u{2060}vso[x]"] {
-            let safe = disarmed(hidden);
+            let safe = without_ci_commands(hidden);
             assert!(!safe.contains(is_ignorable), "{safe:?}");
             assert!(safe.contains(": :x") || safe.contains("# #"), "{safe:?}");
         }
@@ -241,7 +241,7 @@ mod tests {
             "# # [a]",
             "\u{26a0}\u{fe0f} a::b",
         ] {
-            assert_eq!(disarmed(harmless), harmless);
+            assert_eq!(without_ci_commands(harmless), harmless);
         }
     }
 

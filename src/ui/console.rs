@@ -105,14 +105,14 @@ impl<'r> Output<'r> {
 
     /// Cleans untrusted text: redacts keys and removes anything that moves the cursor or changes colours.
     fn printable(&self, text: &str) -> String {
-        self.disarmed(text::printable(&self.redactor.text(text), &['\n']))
+        self.without_commands(text::printable(&self.redactor.text(text), &['\n']))
     }
 
     /// Neutralizes anything in the text that a CI runner would take for a command.
-    fn disarmed(&self, text: String) -> String {
+    fn without_commands(&self, text: String) -> String {
         match self.options.runner {
             CiRunner::None => text,
-            CiRunner::Possible | CiRunner::Known => text::disarmed(&text).into_owned(),
+            CiRunner::Possible | CiRunner::Known => text::without_ci_commands(&text).into_owned(),
         }
     }
 
@@ -398,7 +398,7 @@ impl Output<'_> {
             self.spinner.stop();
             let text = lines.iter().map(|line| format!("{line}\n")).collect();
             // A persistent error is reported when the result is written.
-            let _ = stdout::print(&self.disarmed(text));
+            let _ = stdout::print(&self.without_commands(text));
         }
         true
     }
@@ -423,7 +423,7 @@ impl Output<'_> {
             return;
         }
         let line = |line| painted(line, self.options.colors.stderr) + "\n";
-        stderr::print(&self.disarmed(lines.iter().map(line).collect()));
+        stderr::print(&self.without_commands(lines.iter().map(line).collect()));
     }
 
     /// Prints text under a title.
@@ -437,7 +437,7 @@ impl Output<'_> {
         let [title, body] = texts.map(|text| self.redactor.text(&text).into_owned());
         let lines = blocks::plain(&title, &body);
         let text = lines.iter().map(|line| format!("{line}\n")).collect();
-        stderr::print(&self.disarmed(text));
+        stderr::print(&self.without_commands(text));
     }
 
     fn warning(&self, text: &str) {

@@ -10,7 +10,7 @@ use clap::error::{ContextKind, ContextValue};
 use crate::commands::cli::inputs::as_message;
 use crate::commands::cli::values::PROGRAM;
 use crate::commands::error::CommandError;
-use crate::sys::text::{disarmed, printable};
+use crate::sys::text::{printable, without_ci_commands};
 use crate::ui::{columns, paint};
 
 /// The minimum similarity, from 0 to 1, for suggesting a name in place of a mistyped one.
@@ -99,7 +99,7 @@ pub(super) fn message(
     let message = said.trim_start_matches("error: ").trim_end().to_owned();
     CliMessage {
         // The message may quote untrusted text.
-        text: disarmed(&printable(&text, &['\n'])).into_owned(),
+        text: without_ci_commands(&printable(&text, &['\n'])).into_owned(),
         is_error: true,
         error: Some(CommandError::CommandLine { message, hint }),
     }

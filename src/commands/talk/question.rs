@@ -7,7 +7,7 @@ use crate::record::event::Event;
 use crate::record::question::{Answer, Question, Verdict};
 use crate::run::context::Context;
 use crate::sys::error::Error;
-use crate::sys::text::disarmed;
+use crate::sys::text::without_ci_commands;
 use crate::ui::change::seen;
 use crate::ui::columns::folded;
 use crate::ui::input::User;
@@ -112,7 +112,7 @@ pub fn line(context: &Context<'_>, user: &User, prompt: &str) -> Result<Option<S
     let mut user = user.borrow_mut();
     user.forget_typed_ahead();
     context.reporter.pause();
-    Ok(user.line(&disarmed(&prompt))?.answer()?)
+    Ok(user.line(&without_ci_commands(&prompt))?.answer()?)
 }
 
 /// Shows the subject of a question in line mode, with invisible characters replaced by their numbers, so that the user

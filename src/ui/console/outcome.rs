@@ -93,10 +93,10 @@ impl Output<'_> {
             if self.options.stdout_terminal || self.options.runner == CiRunner::Known {
                 let lines = text.split_inclusive('\n');
                 let colors = self.options.colors.stdout;
-                text = self.disarmed(lines.map(|line| diff_line(line, colors)).collect());
+                text = self.without_commands(lines.map(|line| diff_line(line, colors)).collect());
             }
         } else {
-            text = self.disarmed(text::printable(&text, &['\n', '\t']));
+            text = self.without_commands(text::printable(&text, &['\n', '\t']));
             if self.options.colors.stdout {
                 let lines = text.split_inclusive('\n').map(result_line);
                 text = lines.map(|line| self.with_link(line)).collect();
@@ -133,7 +133,7 @@ impl Output<'_> {
         let colors = self.options.colors.stdout;
         let lines = rendered(&text, columns, colors, None).into_iter();
         let text = lines.map(|line| painted(&line, colors) + "\n").collect();
-        stdout::print(&self.disarmed(text))
+        stdout::print(&self.without_commands(text))
     }
 
     /// Prints the reason for the failure and the run's folder, for the user and for the program that reads
