@@ -1,12 +1,15 @@
-"""How fast `code-commit chat` is at a terminal: `python3 benches/chat.py PROGRAM [--beside codex=PATH] [--rounds N]`.
+"""Measures the speed of `code-commit chat` at a terminal.
 
-The program runs in a pseudo-terminal of 120 by 40, its model is a server on this machine. Measured are: start to the
-first frame, to the model's name in the status bar, a key to the frame that shows it (idle; while 2,000 deltas a second
-stream; at the end of 10,000 lines), opening such a session, a page of it, memory at the peak, what an idle screen is
-written, and frames a second. Goals: 50 ms, 16 ms, 1 s, 16 ms, 80 MB, 0 bytes, 60 frames.
+Usage: `python3 benches/chat.py PROGRAM [--beside codex=PATH] [--rounds N]`
 
-`--beside codex=PATH` and `--beside gemini-cli=PATH` start those in turn with it, each in a home of its own with a key of
-no worth: how long until its first text can be read, until its input is there, a key, and the memory of all its processes.
+The program runs in a pseudo-terminal of 120 by 40; its model is a server on this machine. Measured are the time from the
+start to the first frame and to the model's name in the status bar, from a key to the frame that shows it (idle; while
+2,000 deltas a second stream; at the end of 10,000 lines), to open a session of that length and to scroll it by a page,
+peak memory, the bytes written to an idle screen, and frames per second. Goals: 50 ms, 16 ms, 1 s, 16 ms, 80 MB, 0 bytes,
+60 frames.
+
+`--beside codex=PATH` and `--beside gemini-cli=PATH` alternate with that agent, in a home directory of its own with an
+invalid key, and measure the time to its first readable text and to its input, a key, and the memory of all its processes.
 """
 
 import argparse
@@ -32,10 +35,10 @@ FRAME_END = b"\x1b[?2026l"
 LINES = 10_000
 RATE = 2_000
 SECONDS = 6
-# Letters that nothing else on the screen has.
+# Letters that appear nowhere else on the screen.
 LETTERS = "ЖЩЫЭЮЯБДЛФ"
 
-# What others show first, what they show with their input, and what they are told so that they ask nothing before.
+# Other agents: the texts they show first and with their input, and the settings that keep them from asking questions.
 OTHERS = {
     "codex": (rb"OpenAI Codex", rb"Ask Codex", ".codex/config.toml", '''model = "gpt-5"
 model_provider = "local"
@@ -56,7 +59,7 @@ ESCAPES = re.compile(rb"\x1b\][^\x07\x1b]*(\x07|\x1b\\\\)|\x1b\[[0-9;?>=]*[A-Za-
 
 
 class Model(http.server.BaseHTTPRequestHandler):
-    """Answers a request that names `LINES` with so many lines at once, one that names `STREAM` delta by delta."""
+    """Answers a request that names `LINES` with that many lines at once, and one that names `STREAM` delta by delta."""
 
     protocol_version = "HTTP/1.1"
 
@@ -65,7 +68,7 @@ class Model(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        # What was asked last; reminders may stand around it.
+        # The last request; reminders may surround it.
         words = re.findall("LINES|STREAM", json.dumps(asked["messages"]))
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
@@ -88,7 +91,7 @@ class Model(http.server.BaseHTTPRequestHandler):
         self.wfile.write(b"0\r\n\r\n")
 
     def stream(self):
-        """Deltas of a word, some of them at once, as many a second as they should be."""
+        """Sends deltas of one word at the requested rate, several at a time."""
         pieces = re.findall(r"\S+\s*", "".join(lines(LINES)))[:RATE * SECONDS]
         assert len(pieces) == RATE * SECONDS
         began, sent = time.perf_counter(), 0
@@ -110,7 +113,7 @@ def delta(text):
 
 
 def lines(count):
-    """Markdown of paragraphs, lists and code, a line each."""
+    """Returns Markdown with paragraphs, lists and code, one line each."""
     kinds = ["A paragraph with some *words*, about `this` and that, number {}.\n\n", "- an item, number {}\n",
              "- **another** one\n\n", "```rust\nlet x = {};\n```\n\n"]
     at = 0
@@ -121,20 +124,20 @@ def lines(count):
 
 
 class Screen:
-    """A program at a terminal."""
+    """A program running in a terminal."""
 
     def __init__(self, command, directory, environment):
         self.began = time.perf_counter()
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
-            # The size is set before anything can ask for it.
+            # Set the size before the program can ask for it.
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
             os.chdir(directory)
             os.execve(command[0], command, environment)
         self.seen = b""
 
     def read(self, limit):
-        """What is written within so many seconds, as soon as there is something; b"" for nothing."""
+        """Returns the output as soon as there is any; b"" if there is none within the given number of seconds."""
         if not select.select([self.fd], [], [], max(0, limit))[0]:
             return b""
         try:
@@ -146,7 +149,7 @@ class Screen:
         return data
 
     def reply(self, data):
-        """Answers what terminals are asked, since others wait for that."""
+        """Answers queries to the terminal, since other agents wait for the answers."""
         for asked, answer in ((b"\x1b[6n", b"\x1b[1;1R"), (b"\x1b[c", b"\x1b[?62;c"), (b"\x1b[?u", b"\x1b[?0u"),
                               (b"\x1b]10;?", b"\x1b]10;rgb:ffff/ffff/ffff\x1b\\"),
                               (b"\x1b]11;?", b"\x1b]11;rgb:0000/0000/0000\x1b\\")):
@@ -154,11 +157,11 @@ class Screen:
                 os.write(self.fd, answer)
 
     def until(self, text, limit=60.0):
-        """The time when a frame has ended in which this text came from here on, a regular expression."""
+        """Returns the time when the next frame with text that matches this regular expression has ended."""
         begin, until = len(self.seen), time.perf_counter() + limit
         while True:
             found = re.search(text, self.seen[begin:])
-            # Others may have frames without an end.
+            # The frames of other agents may have no end mark.
             if found and (FRAME_END in self.seen[begin + found.start():] or text and FRAME_END not in self.seen):
                 return time.perf_counter()
             if time.perf_counter() > until:
@@ -166,7 +169,7 @@ class Screen:
             self.read(0.5)
 
     def readable(self, text):
-        """The time when this text has come, whatever escape sequences are in it; None of it need end a frame."""
+        """Returns the time when this text has been written, ignoring escape sequences in it and ends of frames."""
         until = time.perf_counter() + 60
         while not re.search(text, ESCAPES.sub(b"", self.seen)):
             if time.perf_counter() > until:
@@ -175,23 +178,23 @@ class Screen:
         return time.perf_counter()
 
     def quiet(self, seconds=0.3):
-        """Waits until nothing is written for so long."""
+        """Waits until nothing has been written for the given time."""
         while self.read(seconds):
             pass
 
     def key(self, key, text=b""):
-        """How long a key takes to a frame with this text in it."""
+        """Returns the time from a key press to a frame with this text."""
         began = time.perf_counter()
         os.write(self.fd, key.encode())
         return self.until(text) - began
 
     def letters(self, count, pause):
-        """How long each of so many letters takes."""
+        """Returns the time that each of the given number of letters takes."""
         times = []
         for at in range(count):
             letter = LETTERS[at % len(LETTERS)]
             times.append(self.key(letter, letter.encode()))
-            # Whenever it comes: before the next frame of what streams is due, and after.
+            # Vary the moment: before and after the next frame of the stream is due.
             self.drain(pause + random.random() * pause)
         return times
 
@@ -201,12 +204,12 @@ class Screen:
             self.read(until - time.perf_counter())
 
     def memory(self, field="VmHWM"):
-        """In MB."""
+        """Returns the memory in use, in MB."""
         with open(f"/proc/{self.pid}/status") as status:
             return int(re.search(rf"{field}:\s+(\d+)", status.read())[1]) / 1024
 
     def family_memory(self):
-        """What it and all its children have in use, shared pages by their part, in MB."""
+        """Returns the memory in use by the program and its children, with shared pages divided among their users, in MB."""
         total, pids = 0, [self.pid]
         while pids:
             pid = pids.pop()
@@ -269,7 +272,7 @@ class Bench:
             print(f"{name}: memory of all its processes, idle".ljust(58) + f" {statistics.median(sizes):>8.1f} MB")
 
     def other(self, name, path):
-        """When another agent shows something and its input, what a key takes then, and its memory."""
+        """Measures another agent: the time to its first text and to its input, the time for a key, and its memory."""
         first, ready, file, settings = OTHERS[name]
         home = tempfile.mkdtemp(dir=self.folder)
         file = os.path.join(home, file)
@@ -337,7 +340,7 @@ class Bench:
         screen.quiet()
         pages = []
         for at in range(2 * count):
-            # There and back, and what was seen once has to be made again.
+            # There and back: what was laid out once has to be laid out again.
             pages.append(screen.key("\x1b[5~" if at < count else "\x1b[6~"))
             screen.drain(0.03)
         show("a page of it", pages, "16 ms")

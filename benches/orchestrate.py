@@ -1,4 +1,4 @@
-"""What `code-commit orchestrate` does, as a plain script: the same requests to the same servers, and no more."""
+"""Does the work of `code-commit orchestrate` as a plain script: the same requests to the same servers, and no more."""
 
 import json
 import os

@@ -1,5 +1,5 @@
-"""Holds Kubernetes manifests against the schemas of Kubernetes' own releases, and against what its server
-asks for beyond them: the rules for Jobs, and the Pod Security Standard `restricted`.
+"""Checks Kubernetes manifests against the schemas of Kubernetes' own releases, and against what its server
+requires beyond them: the rules for Jobs, and the Pod Security Standard `restricted`.
 
 usage: kubernetes.py MANIFEST...
 """
@@ -9,12 +9,12 @@ import sys
 import kubernetes_validate
 import yaml
 
-# The first release that takes all the fields, and the last that the schemas are there for.
+# The first release that accepts all the fields, and the latest for which there are schemas.
 RELEASES = ["1.29", kubernetes_validate.latest_version()]
 VOLUMES = {"configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "persistentVolumeClaim", "projected", "secret"}
-# The program's, with a meaning of their own.
+# The program's own exit codes, and those of signals.
 EXIT_CODES = {0, 1, 2, 3, 4, 5, 6, 129, 130, 143}
-# The files that list a task a line.
+# The files that list one task per line.
 LISTS = ["repositories", "tasks.jsonl"]
 
 
@@ -87,7 +87,7 @@ def restricted_faults(pod):
         seccomp = own.get("seccompProfile", of_pod.get("seccompProfile", {}))
         if seccomp.get("type") not in ("RuntimeDefault", "Localhost"):
             yield f"{name}: no seccomp profile"
-        # Beyond the standard: nothing but volumes can be written to.
+        # Beyond the standard: only volumes are writable.
         if own.get("readOnlyRootFilesystem") is not True:
             yield f"{name}: the root file system can be written to"
         for mount in container.get("volumeMounts", []):

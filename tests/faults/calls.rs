@@ -10,7 +10,7 @@ use super::{RUN, can_trace};
 /// Maximum number of calls per file, to verify, compare and write it, and to check it after the build.
 const MOST_CALLS: f64 = 6.3;
 /// Maximum number of instructions per file, in a build without optimisation.
-const MOST_INSTRUCTIONS: f64 = 450_000.0;
+const MOST_INSTRUCTIONS: f64 = 320_000.0;
 
 /// The number of files in a small and in a large reply.
 const FILES: [usize; 2] = [200, 600];

@@ -57,7 +57,7 @@ async def waits(mark: str) -> str:
 
 
 def refusing(app):
-    """Refuses the handshake, as a server does that speaks only the version without one."""
+    """Refuses the handshake, like a server that speaks only the version without one."""
 
     async def refused(scope, receive, send):
         if scope["type"] != "http" or scope["method"] != "POST":

@@ -1,4 +1,4 @@
-"""Serves a small language model (SmolLM2, 135 million parameters) in the way of OpenAI, by llama.cpp.
+"""Serves a small language model (SmolLM2, 135 million parameters) over the API of OpenAI, with llama.cpp.
 
 serve.py [GRAMMAR]: says `ready URL` when it can be asked, and ends when its standard input does. With a grammar
 (GBNF), all replies are of its form; else each is of the schema's that comes with the request. They are the likeliest, or
@@ -26,7 +26,7 @@ parameters.port = 0
 parameters.n_ctx = 8192
 parameters.n_parallel = 1
 parameters.n_gpu_layers = 0
-# Other tests run at the same time; threads that wait for each other would be slow.
+# Other tests run at the same time, and threads that wait for each other would be slow.
 parameters.cpuparams.n_threads = 1
 parameters.cpuparams_batch.n_threads = 1
 parameters.sampling.temp = 0.0

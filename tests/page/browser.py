@@ -1,9 +1,8 @@
 """browser.py CHROMIUM PAGE [--shot FILE WIDTH HEIGHT light|dark [TOP] | --try EXPRESSION]
 
-Opens a page in headless Chromium and prints one JSON object: what was requested, whether any script was
-found, how wide the page is on a phone, its colours in light and dark, and how long it took to load.
-With --try, prints what the expression comes to in the page, as JSON, beside the requests and the scripts.
-Speaks with Chromium over --remote-debugging-pipe: file descriptors 3 and 4, JSON ended by NUL.
+Opens a page in headless Chromium and prints one JSON object: the requests, whether any script was found, the
+width of the page on a phone, its colours in light and dark mode, and the load time. With --try, prints the value
+of the expression in the page as JSON, along with the requests and the scripts. Controls Chromium over --remote-debugging-pipe: file descriptors 3 and 4, JSON ended by NUL.
 """
 
 import base64
