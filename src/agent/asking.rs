@@ -30,7 +30,7 @@ impl Agent<'_> {
         if !reply.parts.is_empty() {
             conversation.say(HistoryMessage {
                 parts: reply.parts,
-                ..HistoryMessage::of_agent(&*reply.text)
+                ..HistoryMessage::of_agent(reply.text.as_str())
             });
         }
         Next::GoOn

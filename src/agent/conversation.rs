@@ -4,6 +4,7 @@
 //! tags.
 
 use std::mem::take;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -32,8 +33,8 @@ pub const DISCARDED: &str = "The last run of this session worked in a scratch tr
 pub struct HistoryMessage {
     /// The author; never the system.
     pub role: Role,
-    /// The text, or the complete tool result.
-    pub content: String,
+    /// The text, or the complete tool result. Shared, since a conversation is copied and compared at each step.
+    pub content: Arc<str>,
     /// The tool whose result this is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
@@ -61,7 +62,7 @@ pub struct HistoryMessage {
 }
 
 impl HistoryMessage {
-    fn new(role: Role, content: impl Into<String>) -> Self {
+    fn new(role: Role, content: impl Into<Arc<str>>) -> Self {
         Self {
             role,
             content: content.into(),
@@ -70,17 +71,17 @@ impl HistoryMessage {
     }
 
     /// Creates a message with the user's words.
-    pub fn of_user(content: impl Into<String>) -> Self {
+    pub fn of_user(content: impl Into<Arc<str>>) -> Self {
         Self::new(Role::User, content)
     }
 
     /// Creates a message with the agent's words, in the form the protocol records them.
-    pub fn of_agent(content: impl Into<String>) -> Self {
+    pub fn of_agent(content: impl Into<Arc<str>>) -> Self {
         Self::new(Role::Assistant, content)
     }
 
     /// Creates the result of the call with this id.
-    pub fn of_tool(tool: &str, id: &str, content: impl Into<String>) -> Self {
+    pub fn of_tool(tool: &str, id: &str, content: impl Into<Arc<str>>) -> Self {
         Self {
             tool: Some(tool.to_owned()),
             call: Some(id.to_owned()),
@@ -97,7 +98,7 @@ impl HistoryMessage {
     }
 
     /// Creates a message from the program to the agent.
-    pub fn note(content: impl Into<String>) -> Self {
+    pub fn note(content: impl Into<Arc<str>>) -> Self {
         Self::new(Role::Tool, content)
     }
 
@@ -113,7 +114,7 @@ impl HistoryMessage {
     }
 
     /// Creates a message about a fault in the agent's last reply.
-    pub fn of_fault(content: impl Into<String>) -> Self {
+    pub fn of_fault(content: impl Into<Arc<str>>) -> Self {
         Self {
             is_fault: true,
             ..Self::note(content)
@@ -152,7 +153,7 @@ impl HistoryMessage {
                     .map(|call| format!("\n[{} {}]", call.name, call.input));
                 format!("{}{}", self.content, calls.collect::<String>())
             }
-            (Role::User, _) if self.is_tagged => self.content.clone(),
+            (Role::User, _) if self.is_tagged => self.content.to_string(),
             (Role::User, _) => tagged(Tag::USER_REQUEST, &[], &self.content),
             (Role::Tool, Some(tool)) => {
                 tagged(Tag::TOOL_RESULT, &[("tool", tool.as_str())], &self.content)
@@ -306,7 +307,7 @@ impl Conversation {
             |message: &HistoryMessage| message.role == Role::Assistant && message.calls.is_empty();
         let last = self.history.iter().rposition(|message| !is_paused(message));
         let paused = self.history[last.map_or(0, |last| last + 1)..].iter();
-        paused.map(|message| message.content.as_str()).collect()
+        paused.map(|message| &*message.content).collect()
     }
 
     /// Replaces the history with a summary; the messages remain in `earlier`.
@@ -491,7 +492,7 @@ mod tests {
         let left: Vec<&str> = conversation
             .history
             .iter()
-            .map(|message| message.content.as_str())
+            .map(|message| &*message.content)
             .collect();
         assert_eq!(left, ["x", "yes"]);
     }
@@ -500,7 +501,7 @@ mod tests {
     fn a_summary_has_the_form_of_the_specification() {
         let message = HistoryMessage::summary("S", &["R".to_owned()]);
         assert_eq!(
-            message.content,
+            &*message.content,
             "[CONTEXT SUMMARY]\n\n<context_summary>\nS\n</context_summary>\n\n\
              [ORIGINAL REQUEST]\n\n<user_request>\nR\n</user_request>"
         );

@@ -145,7 +145,7 @@ impl Agent<'_> {
         let brief = (self.brief)();
         for reminder in &brief.reminders {
             work.conversation.say(HistoryMessage {
-                content: self.env.redactor.text(&reminder.content).into_owned(),
+                content: self.env.redactor.text(&reminder.content).into(),
                 ..reminder.clone()
             });
         }

@@ -232,7 +232,7 @@ fn shortened(message: &HistoryMessage, share: usize) -> HistoryMessage {
         return message.clone();
     }
     HistoryMessage {
-        content: bounded(&message.content, share),
+        content: bounded(&message.content, share).into(),
         ..message.clone()
     }
 }

@@ -72,7 +72,7 @@ impl Agent<'_> {
         if !last.calls.is_empty() {
             return Some(Decision::Use(last.calls.clone()));
         }
-        let reply = Reply::of_text(last.content.clone());
+        let reply = Reply::of_text(&*last.content);
         let read = self.protocol.read(&reply, tools);
         read.ok().map(|turn| turn.decision)
     }

@@ -214,7 +214,7 @@ fn work(
 
 /// Returns the history, one word per message.
 fn told(conversation: &Conversation) -> Vec<String> {
-    let short = |message: &HistoryMessage| match (&message.tool, message.content.as_str()) {
+    let short = |message: &HistoryMessage| match (&message.tool, &*message.content) {
         (Some(tool), CUT_SHORT) => format!("{tool}: cut short"),
         (Some(tool), NOT_BEGUN) => format!("{tool}: not begun"),
         (Some(tool), content) => format!("{tool}: {content}"),

@@ -145,9 +145,9 @@ fn of_user(entry: &HistoryMessage) -> Message<'static> {
 /// Returns the reply's parts without blank texts, which vendors reject; if the parts are not known, its words and
 /// calls.
 fn reply_parts(reply: &HistoryMessage) -> Vec<Part<'static>> {
-    let text = |text: &String| {
+    let text = |text: &str| {
         let text = Some(text).filter(|text| !text.trim().is_empty());
-        text.map(|text| Part::Text(text.clone().into()))
+        text.map(|text| Part::Text(text.to_owned().into()))
     };
     let named = |id: &String| reply.calls.iter().find(|call| call.id == *id);
     let part = |part: &ReplyPart| match part {
@@ -179,7 +179,7 @@ fn results<'h>(
         let entry = at.and_then(|at| turn.get(at));
         Part::Result(CallResult {
             id: call.id.clone(),
-            text: entry.map_or_else(|| CUT_SHORT.to_owned(), |entry| entry.content.clone()),
+            text: entry.map_or(CUT_SHORT, |entry| &entry.content).to_owned(),
             is_error: entry.is_none_or(|entry| entry.is_failed),
         })
     };

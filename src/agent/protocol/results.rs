@@ -22,7 +22,7 @@ pub(super) fn render(history: &[HistoryMessage]) -> Vec<Message<'static>> {
         let text = if is_result {
             result(message, results)
         } else {
-            message.content.clone()
+            message.content.to_string()
         };
         results = if is_result { results + 1 } else { 0 };
         (message.role, joint, text)
@@ -37,7 +37,7 @@ fn result(message: &HistoryMessage, index: usize) -> String {
         let problem = message.content.strip_prefix(FAILED);
         ("❌ Error:", problem.unwrap_or(&message.content))
     } else {
-        ("✓", message.content.as_str())
+        ("✓", &*message.content)
     };
     let text = text.strip_suffix('\n').unwrap_or(text);
     // A single line cannot be mistaken for several results; text that may be mistaken for a tag is put between the

@@ -85,7 +85,7 @@ mod tests {
         assert_eq!(update(&mut written, &messages, &redactor), 2);
         assert_eq!(update(&mut written, &messages, &redactor), 0);
         // After a change, all later messages are serialized again.
-        messages[998].content.push('!');
+        messages[998].content = "step 998\nsekret-key-1!".into();
         messages.pop();
         assert_eq!(update(&mut written, &messages, &redactor), 3);
         let json = serde_json::to_string_pretty(&written).unwrap();

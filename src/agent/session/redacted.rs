@@ -62,7 +62,7 @@ pub(super) fn redacted_message(message: &HistoryMessage, redactor: &Redactor) ->
         .iter()
         .filter_map(|part| part.redacted(redactor));
     HistoryMessage {
-        content: text(&message.content),
+        content: redactor.text(&message.content).into(),
         tool: message.tool.as_ref().map(text),
         calls: calls.collect(),
         parts: parts.collect(),

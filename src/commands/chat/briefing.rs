@@ -365,7 +365,7 @@ mod tests {
             assert_eq!(self.next(), next);
             self.briefing.delivered();
             self.said.extend(next.clone());
-            let told: Vec<String> = next.into_iter().map(|said| said.content).collect();
+            let told: Vec<_> = next.into_iter().map(|said| said.content).collect();
             assert!(told.join("\n").contains(expected), "{expected}: {told:?}");
             assert_eq!(self.next(), []);
         }

@@ -38,7 +38,7 @@ pub fn entries(conversation: &Conversation) -> Vec<Entry> {
         match (said.role, &said.tool) {
             // Tagged messages are meant only for the model.
             _ if said.is_tagged => {}
-            (Role::User, _) => entries.push(Entry::user(&said.content)),
+            (Role::User, _) => entries.push(Entry::user(&*said.content)),
             (Role::Assistant, _) => {
                 entries.extend(replied(said));
                 let first = entries.len() - said.calls.len();
@@ -51,8 +51,8 @@ pub fn entries(conversation: &Conversation) -> Vec<Entry> {
                     answer(entry, said);
                 }
             }
-            _ if said.content == STOPPED => entries.push(Entry::notice(STOPPED_SHOWN)),
-            (Role::Tool | Role::System, _) => entries.push(Entry::notice(&said.content)),
+            _ if *said.content == *STOPPED => entries.push(Entry::notice(STOPPED_SHOWN)),
+            (Role::Tool | Role::System, _) => entries.push(Entry::notice(&*said.content)),
         }
     }
     entries

@@ -340,7 +340,7 @@ impl<'c> ChatPlace<'c> {
         let mut since = history.take_while(|said| said.role != Role::User || said.is_tagged);
         let said =
             since.find(|said| said.role == Role::Assistant && !said.content.trim().is_empty())?;
-        Some(said.content.clone())
+        Some(said.content.to_string())
     }
 
     /// Returns the text left on the terminal at the end: the last exchange, and the command that resumes the session.

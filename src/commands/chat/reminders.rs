@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(naming("These:", &[]), None);
         let few = naming("These:", &["src/a\nb.rs".to_owned()]).unwrap();
         let expected = "<system-reminder>\nThese:\n- src/a b.rs\n</system-reminder>";
-        assert_eq!(few.content, expected);
+        assert_eq!(&*few.content, expected);
         let many = naming("These:", &vec!["d".to_owned(); 25]).unwrap();
         assert!(many.content.contains("\n- and 5 more\n"));
     }

@@ -128,7 +128,8 @@ fn the_last_twenty_messages_are_kept_wherever_they_fit_below_the_threshold() {
         for nth in 0..12 {
             reads(&mut conversation, characters);
             let words = "word ".repeat(if characters > 3000 { 540 } else { 0 });
-            conversation.history[2 * nth + 1].content += &words;
+            let content = &mut conversation.history[2 * nth + 1].content;
+            *content = format!("{content}{words}").into();
         }
         let (sent, compressed) = next(&truncate, &mut conversation).unwrap();
         let after = compressed.unwrap().tokens_after;

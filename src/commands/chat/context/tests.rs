@@ -135,7 +135,7 @@ fn changed_files_are_reported_once_and_the_prompt_stays() {
     place.put("app/.agent/context.md", b"new");
     let (reminders, warnings) = files.refresh();
     assert_eq!(reminders.len(), 3);
-    let told: Vec<&str> = reminders.iter().map(|told| told.content.as_str()).collect();
+    let told: Vec<&str> = reminders.iter().map(|told| &*told.content).collect();
     assert!(
         told[0].contains("takes the place")
             && told[0].contains(
