@@ -139,86 +139,110 @@ fn reported(record: &RunRecord) -> impl Iterator<Item = Reported<'_>> {
     findings.chain(judged(record)).chain(of_report)
 }
 
-/// The results of a log, and the rules that they name.
+/// The results and notifications of one run or many, by the rules of code hosts: every result has a location in a
+/// repository and a fingerprint that stays the same when lines move. Everything else is a notification.
 #[derive(Default)]
-struct Results {
+struct Log {
     rules: Vec<String>,
     /// Each is serialized, which takes a tenth of the memory.
-    list: Vec<Box<RawValue>>,
+    results: Vec<Box<RawValue>>,
+    notifications: Vec<Box<RawValue>>,
     left_out: usize,
     /// The number of results that would have the same fingerprint, by its hash.
     same: HashMap<u64, usize>,
 }
 
-impl Results {
-    /// Adds a result. Paths are relative to the base of this name, which is part of the result's identity.
-    fn add(&mut self, base: &str, one: &Reported<'_>) {
+impl Log {
+    /// Adds a result. Paths are relative to the base of this name, which is part of the result's identity. Returns
+    /// whether it has a location.
+    fn add(&mut self, base: &str, one: &Reported<'_>) -> bool {
+        // A code host rejects a whole log because of a result without a location.
+        let Some(file) = one.file.filter(|file| !file.starts_with('/')) else {
+            return false;
+        };
         let known = self.rules.iter().position(|rule| rule == one.rule);
         let rule = known.unwrap_or_else(|| {
             self.rules.push(one.rule.to_owned());
             self.rules.len() - 1
         });
         // The line is left out, since edits move it.
-        let text = [base, one.rule, one.file.unwrap_or_default(), one.identity].join("\0");
+        let text = [base, one.rule, file, one.identity].join("\0");
         let hash = xxh3_64(text.as_bytes());
         let number = self.same.entry(hash).or_default();
         *number += 1;
-        let mut result = json!({
+        let result = json!({
             "ruleId": one.rule, "ruleIndex": rule, "level": one.level,
             "message": {"text": one.message},
             "partialFingerprints": {FINGERPRINT: format!("{hash:016x}:{number}")},
+            "locations": [{"physicalLocation": location(file, one.line, base)}],
         });
-        if let Some(file) = one.file {
-            result["locations"] = json!([{"physicalLocation": location(file, one.line, base)}]);
+        self.left_out += push(&mut self.results, &result);
+        true
+    }
+
+    fn notify(&mut self, level: &str, message: &str) {
+        let notification = json!({"level": level, "message": {"text": message}});
+        self.left_out += push(&mut self.notifications, &notification);
+    }
+
+    /// Returns the document, by the version of the program that made the runs.
+    fn finish(mut self, version: &str, outcome: Value, bases: Map<String, Value>) -> Document {
+        if self.left_out > 0 {
+            if self.notifications.len() == MOST {
+                self.notifications.pop();
+                self.left_out += 1;
+            }
+            self.notify("warning", &format!("{} more are left out", self.left_out));
         }
-        self.left_out += push(&mut self.list, &result);
+        let rules = self.rules.iter().map(|rule| json!({"id": rule}));
+        let rules: Vec<Value> = rules.collect();
+        Document {
+            schema: "https://json.schemastore.org/sarif-2.1.0.json",
+            version: "2.1.0",
+            runs: [SarifRun {
+                tool: json!({"driver": {"name": env!("CARGO_PKG_NAME"), "semanticVersion": version, "rules": rules}}),
+                invocations: [Invocation {
+                    outcome,
+                    tool_execution_notifications: self.notifications,
+                }],
+                original_uri_base_ids: bases,
+                results: self.results,
+            }],
+        }
     }
 }
 
 /// Returns the log of a run.
 pub fn log(record: &RunRecord) -> Value {
-    let mut results = Results::default();
-    let mut without_place = Vec::new();
-    for one in reported(record).chain(failed_build(record)) {
-        if one.file.is_none() {
-            // A code host rejects a whole log because of such a result.
-            without_place.push(notification(one.level, &one.message));
-        } else {
-            results.add("%SRCROOT%", &one);
+    let mut log = Log::default();
+    let coded = || record.warning_details.iter().map(|one| &one.message);
+    for text in &record.warnings {
+        if !coded().any(|coded| coded == text) {
+            log.notify("warning", text);
         }
     }
-    let coded = || record.warning_details.iter().map(|one| &one.message);
-    let others = record
-        .warnings
-        .iter()
-        .filter(|text| !coded().any(|coded| coded == *text));
-    let notified = others
-        .map(|text| ("warning", text))
-        .chain(record.error.iter().map(|error| ("error", &error.message)))
-        .map(|(level, text)| notification(level, text))
-        .chain(without_place);
-    let invocation = json!({
+    if let Some(error) = &record.error {
+        log.notify("error", &error.message);
+    }
+    for one in reported(record).chain(failed_build(record)) {
+        if !log.add("%SRCROOT%", &one) {
+            log.notify(one.level, &one.message);
+        }
+    }
+    let outcome = json!({
         "executionSuccessful": record.exit.code == 0,
         "exitCode": record.exit.code,
         "exitCodeDescription": record.exit.name,
         "startTimeUtc": record.started.to_utc().to_rfc3339_opts(SecondsFormat::Secs, true),
-        "toolExecutionNotifications": notified.collect::<Vec<_>>(),
     });
-    json!(Log::of(json!({
-        "tool": tool(&record.version, &results.rules),
-        "invocations": [invocation],
-        "results": results.list,
-    })))
+    json!(log.finish(&record.version, outcome, Map::new()))
 }
 
-/// The log of many runs, each in its own repository, by the rules of code hosts: every result has a location in a
-/// repository and a fingerprint that stays the same when lines move. Everything else is a notification.
+/// The log of many runs, each in its own repository.
 #[derive(Default)]
 pub struct MergedLog {
-    results: Results,
+    log: Log,
     bases: Map<String, Value>,
-    notifications: Vec<Box<RawValue>>,
-    left_out: usize,
     has_failures: bool,
 }
 
@@ -227,71 +251,46 @@ impl MergedLog {
     pub fn add(&mut self, id: &str, record: &RunRecord) {
         self.has_failures |= record.exit.code != 0;
         for one in reported(record) {
-            if one.file.is_none_or(|file| file.starts_with('/')) {
-                self.notify(id, one.level, &one.message);
-            } else {
-                self.results.add(id, &one);
+            if self.log.add(id, &one) {
                 let base =
                     || json!({"description": {"text": format!("the repository of the task {id}")}});
                 self.bases.entry(id).or_insert_with(base);
+            } else {
+                self.log
+                    .notify(one.level, &format!("{id}: {}", one.message));
             }
         }
         if let Some(error) = &record.error {
-            self.notify(id, "error", &error.message);
+            self.log
+                .notify("error", &format!("{id}: {}", error.message));
         }
-    }
-
-    fn notify(&mut self, id: &str, level: &str, message: &str) {
-        let notification = notification(level, &format!("{id}: {message}"));
-        self.left_out += push(&mut self.notifications, &notification);
     }
 
     /// Returns the log as JSON.
-    pub fn finish(mut self) -> String {
-        let left_out = self.left_out + self.results.left_out;
-        if left_out > 0 {
-            let text = format!("{left_out} more are left out");
-            let raw = to_raw_value(&notification("warning", &text));
-            self.notifications.extend(raw);
-        }
-        let run = MergedRun {
-            tool: tool(env!("CARGO_PKG_VERSION"), &self.results.rules),
-            invocations: [Invocation {
-                execution_successful: !self.has_failures,
-                tool_execution_notifications: self.notifications,
-            }],
-            original_uri_base_ids: self.bases,
-            results: self.results.list,
-        };
+    pub fn finish(self) -> String {
+        let outcome = json!({"executionSuccessful": !self.has_failures});
+        let log = self
+            .log
+            .finish(env!("CARGO_PKG_VERSION"), outcome, self.bases);
         // All keys are strings and all numbers are finite, so the conversion succeeds.
-        serde_json::to_string(&Log::of(run)).unwrap_or_default()
+        serde_json::to_string(&log).unwrap_or_default()
     }
 }
 
-/// A log of one run.
 #[derive(Serialize)]
-struct Log<R> {
+struct Document {
     #[serde(rename = "$schema")]
     schema: &'static str,
     version: &'static str,
-    runs: [R; 1],
-}
-
-impl<R> Log<R> {
-    fn of(run: R) -> Self {
-        Self {
-            schema: "https://json.schemastore.org/sarif-2.1.0.json",
-            version: "2.1.0",
-            runs: [run],
-        }
-    }
+    runs: [SarifRun; 1],
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct MergedRun {
+struct SarifRun {
     tool: Value,
     invocations: [Invocation; 1],
+    #[serde(skip_serializing_if = "Map::is_empty")]
     original_uri_base_ids: Map<String, Value>,
     results: Vec<Box<RawValue>>,
 }
@@ -299,7 +298,8 @@ struct MergedRun {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Invocation {
-    execution_successful: bool,
+    #[serde(flatten)]
+    outcome: Value,
     tool_execution_notifications: Vec<Box<RawValue>>,
 }
 
@@ -309,15 +309,6 @@ fn push(texts: &mut Vec<Box<RawValue>>, value: &Value) -> usize {
     let left_out = usize::from(text.is_none());
     texts.extend(text);
     left_out
-}
-
-fn tool(version: &str, rules: &[String]) -> Value {
-    let rules: Vec<Value> = rules.iter().map(|rule| json!({"id": rule})).collect();
-    json!({"driver": {"name": "code-commit", "semanticVersion": version, "rules": rules}})
-}
-
-fn notification(level: &str, text: &str) -> Value {
-    json!({"level": level, "message": {"text": text}})
 }
 
 fn location(file: &str, line: Option<usize>, base: &str) -> Value {
