@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::error::RunError;
@@ -18,7 +18,7 @@ use crate::project::rollup::{RollupFile, RollupState, header};
 use crate::project::{CONFIG, LOGS};
 use crate::secret::{Redactor, credentials};
 use crate::sys::error::Error;
-use crate::sys::files::PathError;
+use crate::sys::files::{PathError, read_open};
 use crate::sys::numbers::counted;
 use crate::sys::parallel::in_parallel;
 use crate::sys::text::line_end;
@@ -267,14 +267,10 @@ fn content(entry: PathEntry, path: &Path) -> io::Result<Result<String, &'static 
         }
         PathEntry::SomethingElse => return Ok(Err("link")),
     };
-    let size = file.metadata()?.len();
-    if size > LARGEST {
-        return Ok(Err("huge"));
+    match read_open(file, LARGEST) {
+        Err(error) if error.kind() == io::ErrorKind::FileTooLarge => Ok(Err("huge")),
+        content => Ok(text(content?)),
     }
-    let mut content = Vec::with_capacity(usize::try_from(size).unwrap_or_default() + 1);
-    // The file may have grown in the meantime.
-    file.take(LARGEST).read_to_end(&mut content)?;
-    Ok(text(content))
 }
 
 /// Returns the content as text, or the reason why it is not text.

@@ -5,13 +5,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::edit::beneath::{OpenDirectory, PathEntry, Root};
 use crate::sys::diff::{self, FileChange, FileState, NEW_MODE};
-use crate::sys::files::{PathError, is_missing};
+use crate::sys::files::{PathError, is_missing, read_open};
 use crate::sys::text::escaped;
 
 /// Maximum total content held, in bytes. A file beyond it counts as changed if its metadata differs in any way.
@@ -184,26 +184,23 @@ pub fn is_denied(error: &io::Error) -> bool {
 
 fn read(file: File, room: usize) -> io::Result<GateFile> {
     let metadata = file.metadata()?;
-    let mut content = Vec::new();
-    if metadata.len() <= room as u64 {
-        content.reserve(usize::try_from(metadata.len()).unwrap_or_default());
-        // The file may grow in the meantime.
-        file.take(room as u64 + 1).read_to_end(&mut content)?;
-    }
-    if content.len() > room || metadata.len() > room as u64 {
-        return Ok(GateFile::Large {
-            size: metadata.len(),
-            inode: metadata.ino(),
-            changed: (metadata.ctime(), metadata.ctime_nsec()),
-        });
-    }
     // Only the executable bit of the mode matters.
     let mode = if metadata.mode() & 0o111 == 0 {
         NEW_MODE
     } else {
         NEW_MODE | 0o111
     };
-    Ok(GateFile::File(FileState { content, mode }))
+    match read_open(file, room as u64) {
+        Err(error) if error.kind() == io::ErrorKind::FileTooLarge => Ok(GateFile::Large {
+            size: metadata.len(),
+            inode: metadata.ino(),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        }),
+        content => Ok(GateFile::File(FileState {
+            content: content?,
+            mode,
+        })),
+    }
 }
 
 /// Returns the change of a file as a diff; for anything but two small files, a description in words.
