@@ -266,7 +266,7 @@ impl DiskFiles {
     }
 
     /// Returns the content of the file at `path`; `None` if there is no readable file, or a very large one.
-    fn read(&mut self, path: &str) -> Option<Vec<u8>> {
+    pub fn read(&mut self, path: &str) -> Option<Vec<u8>> {
         read_open(self.open(path)?, LARGEST).ok()
     }
 

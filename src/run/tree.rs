@@ -424,12 +424,8 @@ impl<'c> RunTree<'c> {
         let Some(scratch) = self.scratch else {
             return Ok(None);
         };
-        let original = scratch.scratch.original();
-        // Anything but a readable file stays behind when the others are applied.
-        let read = |root: &Path, path: &str| {
-            let file = open(root, path).ok().flatten();
-            file.and_then(|file| read_open(file, LARGEST).ok())
-        };
+        let mut original = DiskFiles::below(&scratch.scratch.original());
+        let mut disk = DiskFiles::below(&self.root);
         let changes = scratch.changes(&self.context.project, false)?;
         let paths = changes
             .into_iter()
@@ -439,7 +435,8 @@ impl<'c> RunTree<'c> {
         let besides = paths
             .filter(|path| !self.undo_log.changes().files.contains_key(path))
             .map(|path| {
-                let [before, after] = [&original, &self.root].map(|root| read(root, &path));
+                // Anything but a readable file stays behind when the others are applied.
+                let (before, after) = (original.read(&path), disk.read(&path));
                 FileChange::of(path, before, after)
             })
             .filter(|change| change.before != change.after);
