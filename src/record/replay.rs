@@ -12,7 +12,7 @@ use crate::model::{
     ReplyFormat, Request, StepId, Tier,
 };
 use crate::record::choice::{ChoiceRecord, ENDED};
-use crate::record::result::{AgentRecord, ErrorRecord, RunRecord};
+use crate::record::result::{AgentRecord, ErrorRecord};
 use crate::record::run_files::{self, Artifact};
 use crate::sys::excerpt::lossy;
 use crate::sys::files::{self, IfThere as _, Links, MIB};
@@ -141,15 +141,12 @@ impl Recording {
 
     /// Returns the record of the agent's work, if the run was an agent's.
     pub fn agent(&self) -> Option<AgentRecord> {
-        let read = |name| files::read(&self.folder.join(name), Links::Refused, LARGEST).ok();
-        let ended = || {
-            serde_json::from_slice::<RunRecord>(&read(run_files::RESULT)?)
-                .ok()?
-                .agent
-        };
+        let ended = self.run.agent.clone();
         // A run that was killed has no `result.json`.
-        let killed = || serde_json::from_slice(&read(run_files::AGENT)?).ok();
-        ended().or_else(killed)
+        ended.or_else(|| {
+            let path = self.folder.join(run_files::AGENT);
+            serde_json::from_slice(&files::read(&path, Links::Refused, LARGEST).ok()?).ok()
+        })
     }
 
     /// Returns the recorded run's folder.
@@ -199,6 +196,7 @@ struct RecordedRun {
     steps: Vec<RecordedStep>,
     error: Option<ErrorRecord>,
     choice: Option<ChoiceRecord>,
+    agent: Option<AgentRecord>,
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
