@@ -39,17 +39,13 @@ pub struct Diagnostic {
 }
 
 /// The line that gives the location below rustc's message or Python's heading.
-const PLACE: &str = r#"^\s*--> (\S.*:\d+:\d+)\s*$|^\s+File "(.+", line \d+)"#;
-
+static AT: LazyLock<Regex> =
+    LazyLock::new(|| regex(r#"^\s*--> (\S.*:\d+:\d+)\s*$|^\s+File "(.+", line \d+)"#));
 /// A location anywhere in a line: `a_test.go:6`, `a.ts(3,5)`.
-const ANYWHERE: &str = r#"[\w/-]\.\w+(?::\d|\(\d)|^\s*File ".+", line \d"#;
-
+static IN_LINE: LazyLock<Regex> =
+    LazyLock::new(|| regex(r#"[\w/-]\.\w+(?::\d|\(\d)|^\s*File ".+", line \d"#));
 /// The line that gives the location above the message in node and Python.
-const PLACE_ABOVE: &str = r#"^\S+:\d+$|^\s+File ".+", line \d"#;
-
-static AT: LazyLock<Regex> = LazyLock::new(|| regex(PLACE));
-static IN_LINE: LazyLock<Regex> = LazyLock::new(|| regex(ANYWHERE));
-static OVER: LazyLock<Regex> = LazyLock::new(|| regex(PLACE_ABOVE));
+static OVER: LazyLock<Regex> = LazyLock::new(|| regex(r#"^\S+:\d+$|^\s+File ".+", line \d"#));
 
 /// Finds the lines that report errors and warnings, in order.
 pub fn find(lines: &[&str]) -> Vec<Diagnostic> {
