@@ -13,7 +13,7 @@ use super::not_ready::NotReady;
 use super::parts::{Parts, SPECIFICATION};
 use super::selection::{ModelKey, Models, SelectedModel, choose, find_recording, named, table_of};
 use super::sending::SendingProblem;
-use super::served::with_expected_prices;
+use super::served::expected_price;
 use super::shown::Shown;
 use super::staged;
 use super::{recovery, resumption, sending};
@@ -131,7 +131,7 @@ pub fn survey<'a>(
     let resumed = choice.resume.as_deref().filter(|_| choice.model.is_none());
     let resumed = find_recording(context, resumed)?;
     let chosen_by = recording.as_ref().or(resumed.as_ref());
-    let specs = choose(context.models, choice, &purpose, chosen_by)?;
+    let mut specs = choose(context.models, choice, &purpose, chosen_by)?;
     let project = &context.project;
     let lock = project.lock();
     if lock.is_ok() {
@@ -161,7 +161,9 @@ pub fn survey<'a>(
     let (others, other_specs) =
         others_of(context, choice, recording.as_ref(), first, &mut missing)?;
     // Estimates are for the model that will answer.
-    let specs = with_expected_prices(context, specs);
+    for spec in &mut specs {
+        spec.price = expected_price(context, spec);
+    }
     for models in models.iter().chain(&others) {
         models.note_missing(context, &mut missing, &|_| Ok(false))?;
     }

@@ -59,14 +59,6 @@ pub fn expected_price(context: &Context<'_>, spec: &ModelSpec) -> Option<Price> 
     }
 }
 
-/// Gives each of these models the price to expect.
-pub fn with_expected_prices(context: &Context<'_>, mut specs: Vec<ModelSpec>) -> Vec<ModelSpec> {
-    for spec in &mut specs {
-        spec.price = expected_price(context, spec);
-    }
-    specs
-}
-
 /// Returns the reply, unless it comes from a model other than the required one.
 ///
 /// # Errors
