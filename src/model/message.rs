@@ -125,21 +125,9 @@ impl Call {
     }
 }
 
-/// The calls of a conversation by id, for vendors whose tool results must name the tool.
-#[derive(Debug, Default)]
-pub struct ToolNames<'m>(HashMap<&'m str, &'m Call>);
-
-impl<'m> ToolNames<'m> {
-    /// Records a call. If several calls share an id, a result answers the last of them.
-    pub fn note(&mut self, call: &'m Call) {
-        self.0.insert(&call.id, call);
-    }
-
-    /// Returns the call with this id.
-    pub fn of(&self, id: &str) -> Option<&'m Call> {
-        self.0.get(id).copied()
-    }
-}
+/// The calls of a conversation so far by id, for vendors whose tool results must name the tool. If several calls share
+/// an id, a result answers the last of them.
+pub type CallsById<'m> = HashMap<&'m str, &'m Call>;
 
 /// The result of a tool call, as sent to the model.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -293,22 +281,15 @@ impl<'a> Message<'a> {
         self.parts.contains(&Part::CacheMark)
     }
 
-    /// Applies `change` to all text of the message, including its calls and results.
-    pub fn map(self, change: impl Fn(Cow<'a, str>) -> Cow<'a, str>) -> Self {
+    /// Redacts secrets in all text of the message, including its calls and results.
+    pub fn redacted(self, redactor: &Redactor) -> Self {
         let parts = self.parts.into_iter().map(|part| match part {
-            Part::Text(text) => Part::Text(text.map(&change)),
+            Part::Text(text) => Part::Text(text.redacted(redactor)),
             Part::Result(result) => Part::Result(CallResult {
-                text: change(result.text.into()).into_owned(),
+                text: redactor.piece(result.text.into()).into_owned(),
                 ..result
             }),
-            Part::Call(call) => Part::Call(Call {
-                name: change(call.name.into()).into_owned(),
-                input: changed(call.input, &change),
-                written: call
-                    .written
-                    .map(|written| change(written.into()).into_owned()),
-                ..call
-            }),
+            Part::Call(call) => Part::Call(call.redacted(redactor)),
             // Vendors reject altered thinking; images and cache marks contain no text.
             as_is @ (Part::Thought(_) | Part::Image(_) | Part::CacheMark) => as_is,
         });

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::message::{Message, Part, Role, Text};
 use crate::model::{Form, ReplyFormat};
+use crate::secret::Redactor;
 use crate::sys::text;
 
 /// The system prompt of a commit's first query.
@@ -224,11 +225,12 @@ impl<'a> Prompt<'a> {
         self.known.is_some()
     }
 
-    /// Applies `change` to all text of the conversation.
-    pub fn map(self, change: impl Fn(Cow<'a, str>) -> Cow<'a, str>) -> Self {
+    /// Redacts secrets in all text of the conversation.
+    pub fn redacted(self, redactor: &Redactor) -> Self {
         let messages = self.conversation.into_iter();
+        let redacted = messages.map(|message| message.redacted(redactor));
         Self {
-            conversation: messages.map(|message| message.map(&change)).collect(),
+            conversation: redacted.collect(),
             ..self
         }
     }

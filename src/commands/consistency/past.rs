@@ -153,7 +153,7 @@ fn is_as_sent(context: &Context<'_>, ready: &Ready<'_>, run: &PastRun) -> Option
     };
     let logged = queries.into_iter().map_while(|(step, query)| {
         let logged = run.text(&step, Artifact::Query)?;
-        Some(query.map(|piece| context.redactor.piece(piece)).to_string() == logged)
+        Some(query.redacted(context.redactor).to_string() == logged)
     });
     logged.reduce(|one, other| one && other)
 }

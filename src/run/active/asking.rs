@@ -49,7 +49,7 @@ impl Run<'_> {
         let last = self.record.steps.last();
         let mut selected = models.model_after(last.and_then(|step| step.model.as_deref()), step);
         // The log must show exactly what is sent.
-        let prompt = prompt.map(|piece| self.context.redactor.piece(piece));
+        let prompt = prompt.redacted(self.context.redactor);
         let sections = prompt.sections().into_iter();
         let parts = sections
             .map(|(name, pieces)| PartRecord {
