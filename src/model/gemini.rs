@@ -21,7 +21,7 @@ use super::{
 };
 use crate::model::manner::Constraint;
 use crate::model::message::{
-    Call, CallResult, Image, Message, Part, Role, Thought, ToolNames, Words,
+    Call, CallResult, CallsById, Image, Message, Part, Role, Thought, Words,
 };
 use crate::model::raw_reply::{RawPart, RawReply};
 use crate::model::usage::Usage;
@@ -195,18 +195,18 @@ impl Wire for Gemini {
         let schema = request.form.schema.as_ref();
         let tools: Vec<Value> = request.form.tools.iter().map(declaration).collect();
         let may_not_call = request.form.tool_choice == ToolChoice::None && !tools.is_empty();
-        let mut names = ToolNames::default();
+        let mut calls = CallsById::default();
         let body = GeminiBody {
             system_instruction: (!system.is_empty()).then(|| GeminiContent {
                 role: None,
                 parts: system
                     .into_iter()
-                    .flat_map(|message| parts(message, &mut names))
+                    .flat_map(|message| parts(message, &mut calls))
                     .collect(),
             }),
             contents: turns
                 .into_iter()
-                .map(|message| content(message, &mut names))
+                .map(|message| content(message, &mut calls))
                 .collect(),
             rest: object(json!({
                 "tools": (!tools.is_empty()).then(|| json!([{"functionDeclarations": tools}])),
@@ -365,16 +365,16 @@ impl GeminiStream {
     }
 }
 
-fn content<'a>(message: &'a Message<'_>, names: &mut ToolNames<'a>) -> GeminiContent<'a> {
+fn content<'a>(message: &'a Message<'_>, calls: &mut CallsById<'a>) -> GeminiContent<'a> {
     let is_models = message.role == Role::Assistant;
     GeminiContent {
         role: Some(if is_models { "model" } else { "user" }),
-        parts: parts(message, names),
+        parts: parts(message, calls),
     }
 }
 
 /// Converts a message to parts, at least one. Cache marks split the text.
-fn parts<'a>(message: &'a Message<'_>, names: &mut ToolNames<'a>) -> Vec<GeminiPart<'a>> {
+fn parts<'a>(message: &'a Message<'_>, calls: &mut CallsById<'a>) -> Vec<GeminiPart<'a>> {
     let is_text = |part: &Part<'_>| matches!(part, Part::Text(_));
     let mut parts = Vec::new();
     let mut signature = None;
@@ -396,11 +396,11 @@ fn parts<'a>(message: &'a Message<'_>, names: &mut ToolNames<'a>) -> Vec<GeminiP
                 GeminiPartContent::InlineData(json!({"mimeType": media_type, "data": data}))
             }
             Part::Call(call) => {
-                names.note(call);
+                calls.insert(&call.id, call);
                 GeminiPartContent::FunctionCall(function_call(call))
             }
             Part::Result(result) => {
-                GeminiPartContent::FunctionResponse(function_response(result, names))
+                GeminiPartContent::FunctionResponse(function_response(result, calls))
             }
         };
         push(content, signature.take());
@@ -423,8 +423,8 @@ fn function_call(call: &Call) -> Value {
     object(json!({"id": call.vendors_id(), "name": plain_name(&call.name), "args": call.object()}))
 }
 
-fn function_response(result: &CallResult, names: &ToolNames<'_>) -> Value {
-    let call = names.of(&result.id);
+fn function_response(result: &CallResult, calls: &CallsById<'_>) -> Value {
+    let call = calls.get(&*result.id);
     let (name, id) = call.map_or(("", None), |call| (&call.name, call.vendors_id()));
     let outcome = if result.is_error { "error" } else { "output" };
     object(json!({"id": id, "name": plain_name(name), "response": {outcome: result.text}}))

@@ -29,9 +29,10 @@ impl<'a> Text<'a> {
         self.0.iter().map(AsRef::as_ref)
     }
 
-    /// Applies `change` to every piece.
-    pub fn map(self, change: impl Fn(Cow<'a, str>) -> Cow<'a, str>) -> Self {
-        Self(self.0.into_iter().map(change).collect())
+    /// Redacts secrets. Pieces without any are not copied.
+    fn redacted(self, redactor: &Redactor) -> Self {
+        let pieces = self.0.into_iter();
+        Self(pieces.map(|piece| redactor.piece(piece)).collect())
     }
 
     /// Returns whether the text ends with a newline; empty text counts as ending a line.
@@ -310,20 +311,6 @@ impl<'a> Message<'a> {
             }
             Part::Image(_) | Part::CacheMark => Vec::new(),
         })
-    }
-}
-
-/// Applies `change` to every string in a JSON value.
-fn changed<'a>(value: Value, change: &impl Fn(Cow<'a, str>) -> Cow<'a, str>) -> Value {
-    let each = |value| changed(value, change);
-    match value {
-        Value::String(text) => change(text.into()).into_owned().into(),
-        Value::Array(values) => values.into_iter().map(each).collect(),
-        Value::Object(fields) => fields
-            .into_iter()
-            .map(|(name, value)| (name, each(value)))
-            .collect(),
-        other => other,
     }
 }
 

@@ -18,7 +18,7 @@ use super::{
     Delivery, End, Endpoint, Listener, ModelError, ModelSpec, ReasoningEffort, Reply, Spent,
     ToolChoice, Vendor, VendorError, openai,
 };
-use crate::model::message::{Call, CallResult, Message, Part, ToolNames};
+use crate::model::message::{Call, CallResult, CallsById, Message, Part};
 use crate::model::openai::{ChatBody, ChatContent, ChatMessage};
 use crate::model::raw_reply::RawReply;
 use crate::model::usage::Usage;
@@ -183,7 +183,7 @@ fn think(effort: ReasoningEffort) -> Value {
 
 /// Converts messages to the wire format, in which tool results are separate messages that name the tool.
 fn body_messages<'a>(messages: &'a [Message<'_>]) -> Vec<ChatMessage<'a>> {
-    let mut names = ToolNames::default();
+    let mut calls = CallsById::default();
     let mut body = Vec::new();
     for message in messages {
         let mut tool_calls = Vec::new();
@@ -192,13 +192,13 @@ fn body_messages<'a>(messages: &'a [Message<'_>]) -> Vec<ChatMessage<'a>> {
             match part {
                 Part::Text(_) | Part::Thought(_) | Part::Image(_) | Part::CacheMark => {}
                 Part::Call(call) => {
-                    names.note(call);
+                    calls.insert(&call.id, call);
                     tool_calls.push(body_call(call));
                 }
                 Part::Result(CallResult { id, text, .. }) => body.push(ChatMessage {
                     role: "tool",
                     content: Some(ChatContent::Result(text)),
-                    rest: object(json!({"tool_name": names.of(id).map(|call| &call.name)})),
+                    rest: object(json!({"tool_name": calls.get(&**id).map(|call| &call.name)})),
                 }),
             }
         }
