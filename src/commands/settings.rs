@@ -111,10 +111,10 @@ pub fn with_files(
         Some(name) => table.named(name),
         None => Some(table.chosen(&Purpose::INITIAL)),
     });
-    if let Some(entry) = entry.filter(|entry| !entry.flags.is_empty() && cli.replay.is_none()) {
+    if let Some(entry) = entry.filter(|entry| !entry.flags().is_empty() && cli.replay.is_none()) {
         let place = format!("the entry `{}` in `models.json`", entry.name);
-        let flags = flag_words(entry.flags.clone())
-            .map_err(|message| wrong_flags(&place, &message, FORM))?;
+        let flags =
+            flag_words(entry.flags()).map_err(|message| wrong_flags(&place, &message, FORM))?;
         cli = cli.with_flags(&flags).map_err(refused(&place))?;
     }
     let gate = project_gate(project.root())?;

@@ -18,6 +18,7 @@ pub(crate) mod catalogue;
 pub(crate) mod endpoint;
 mod error;
 pub(crate) mod estimate;
+mod fields;
 mod gemini;
 mod http;
 mod json_text;
@@ -51,14 +52,13 @@ pub(crate) use catalogue::retired;
 pub(crate) use error::after_tries;
 pub(crate) use error::human_duration;
 pub use error::{FailureKind, ModelError, VendorError};
+pub use fields::FEWEST_TOKENS;
 pub use http::HttpModel;
 pub use reply::{Answer, End, Reply, Spent};
 pub use request::{Delivery, Form, ReplyFormat, Request, ToolChoice, ToolSchema};
 pub use server::{ListedModel, PullProgress, Route, ServerProblem, VendorServer};
 pub use setup::{KeySource, Setup};
-pub use spec::{
-    FEWEST_TOKENS, ModelSpec, Origin, Place, Provider, ReasoningEffort, Thinking, ToolForm, Vendor,
-};
+pub use spec::{ModelSpec, Origin, Place, Provider, ReasoningEffort, Thinking, ToolForm, Vendor};
 pub use step_id::{Purpose, REPAIRS, StepId};
 pub(crate) use table::{CHAT_MODELS, ModelTable, TableFile, TableProblem, TaskType, Unselected};
 pub use tier::Tier;

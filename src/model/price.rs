@@ -6,6 +6,7 @@ use std::fmt;
 use std::iter::Sum;
 use std::ops::Add;
 
+use chrono::NaiveDate;
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::model::usage::Usage;
@@ -92,8 +93,8 @@ impl fmt::Display for Usd {
 }
 
 /// The price of a model's tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", from = "PriceEntry")]
 pub struct Price {
     /// The rates of an ordinary call.
     #[serde(flatten)]
@@ -125,6 +126,65 @@ pub struct Rates {
     pub cache_write: Usd,
     /// The rate for answer tokens, thinking included.
     pub output: Usd,
+}
+
+/// A price as an entry in `models.json` has it.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PriceEntry {
+    input: Usd,
+    output: Usd,
+    cached_input: Option<Usd>,
+    cache_write: Option<Usd>,
+    long_prompt: Option<LongPromptEntry>,
+    /// The last day on which this price applies.
+    until: Option<NaiveDate>,
+    /// The price after that day; unknown if left out.
+    then: Option<Box<PriceEntry>>,
+}
+
+impl PriceEntry {
+    /// Returns the price as of `today`.
+    pub fn on(self, today: NaiveDate) -> Option<Price> {
+        match self.until {
+            Some(last) if last < today => self.then?.on(today),
+            _ => Some(self.into()),
+        }
+    }
+}
+
+impl From<PriceEntry> for Price {
+    /// Converts to the first of the prices. Rates that are left out are those of the input.
+    fn from(entry: PriceEntry) -> Self {
+        let rates = |input, cached_input: Option<Usd>, cache_write: Option<Usd>, output| Rates {
+            input,
+            cached_input: cached_input.unwrap_or(input),
+            cache_write: cache_write.unwrap_or(input),
+            output,
+        };
+        Self {
+            rates: rates(
+                entry.input,
+                entry.cached_input,
+                entry.cache_write,
+                entry.output,
+            ),
+            long_prompt: entry.long_prompt.map(|long| LongPrompt {
+                above: long.above,
+                rates: rates(long.input, long.cached_input, long.cache_write, long.output),
+            }),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct LongPromptEntry {
+    above: u64,
+    input: Usd,
+    output: Usd,
+    cached_input: Option<Usd>,
+    cache_write: Option<Usd>,
 }
 
 impl Price {

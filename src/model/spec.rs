@@ -3,25 +3,26 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::fields;
 use super::price::Price;
 use super::prompt::PromptOrder;
 use super::request::ReplyFormat;
 use super::tier::Tier;
 
-/// Smallest accepted limit on a code base, in tokens; less is not worth sending.
-pub const FEWEST_TOKENS: u64 = 1000;
-
-/// A model in the table.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
+/// A model in the table. Deserialized from its entry in `models.json`, whose fields are all optional.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ModelSpec {
     /// The name that `--model` takes.
+    #[serde(skip_deserializing)]
     pub name: String,
     /// The provider whose wire format its server speaks.
     pub provider: Provider,
     /// The vendor's name for the model.
+    #[serde(deserialize_with = "fields::id")]
     pub id: String,
     /// The server's base URL; `None`: the one in the environment, or else the vendor's.
+    #[serde(deserialize_with = "fields::base_url")]
     pub base_url: Option<String>,
     /// The file that sets the base URL.
     #[serde(skip)]
@@ -29,16 +30,20 @@ pub struct ModelSpec {
     /// The version of Azure's API; `None`: the default.
     pub api_version: Option<String>,
     /// The name of its key file in `agent-config`; `None` if it needs no key.
+    #[serde(deserialize_with = "fields::key_file")]
     pub key_file: Option<String>,
     /// The maximum number of tokens in a prompt; `None` if unknown.
+    #[serde(deserialize_with = "fields::tokens")]
     pub context_window: Option<u64>,
     /// The maximum number of tokens in an answer, thinking included; `None`: the server decides.
+    #[serde(deserialize_with = "fields::tokens")]
     pub max_output_tokens: Option<u32>,
     /// The reasoning effort; `None`: the server decides.
     pub reasoning_effort: Option<ReasoningEffort>,
     /// The thinking mode of Anthropic's models; `None`: off.
     pub thinking: Option<Thinking>,
     /// The sampling temperature; `None`: the query's or the server's, since many models reject one.
+    #[serde(deserialize_with = "fields::temperature")]
     pub temperature: Option<f64>,
     /// The form of its tool calls; `None`: the agent's own choice.
     pub tools: Option<ToolForm>,
@@ -46,19 +51,25 @@ pub struct ModelSpec {
     #[serde(rename = "serviceTier")]
     pub tier: Tier,
     /// The maximum number of tokens of the code base that a commit sends; `None`: all of it.
+    #[serde(deserialize_with = "fields::context_tokens")]
     pub context_tokens: Option<u64>,
     /// The order of its prompts' sections; agents' prompts have an order of their own.
     pub prompt_order: PromptOrder,
     /// The format of its replies with edits.
     pub reply_format: ReplyFormat,
-    /// The entry's flags for commits, by their names.
-    #[serde(flatten)]
-    pub flags: Map<String, Value>,
+    /// Flags for commits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gate: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scratch: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub strategy: Option<Value>,
     /// The model's price; `None` if unknown.
     pub price: Option<Price>,
     /// The name of the model to ask when this one is overloaded.
     pub fallback: Option<String>,
     /// The name shown to users; `None`: `name`.
+    #[serde(deserialize_with = "fields::display_name")]
     pub display_name: Option<String>,
     /// The model's strengths, as the entry describes them.
     pub capabilities: Vec<String>,
@@ -67,10 +78,13 @@ pub struct ModelSpec {
     /// A prompt for this model only, appended to an agent's instructions.
     pub prompt: Option<String>,
     /// The size of the context that Ollama loads it with, in tokens; `None`: its context window, within limits.
+    #[serde(deserialize_with = "fields::tokens")]
     pub num_ctx: Option<u32>,
     /// The time that Ollama keeps it loaded, in Ollama's format: a duration or a number of seconds.
+    #[serde(deserialize_with = "fields::keep_alive")]
     pub keep_alive: Option<Value>,
     /// The origin of the entry.
+    #[serde(skip_deserializing)]
     pub origin: Origin,
     /// The path of the file with its entry, as shown in messages; `None` if no file has one.
     #[serde(skip)]
@@ -86,6 +100,17 @@ impl ModelSpec {
             id: name.to_owned(),
             ..Self::default()
         }
+    }
+
+    /// Returns the entry's flags for commits, by their names.
+    pub fn flags(&self) -> Map<String, Value> {
+        let flags = [
+            ("gate", &self.gate),
+            ("scratch", &self.scratch),
+            ("strategy", &self.strategy),
+        ];
+        let is_set = |(name, flag): (&str, &Option<Value>)| Some((name.to_owned(), flag.clone()?));
+        flags.into_iter().filter_map(is_set).collect()
     }
 
     /// Returns the vendor's name for the model; `None` if the id is the user's own name for a deployment.

@@ -4,7 +4,6 @@
 //! Guarantees that every entry can be used: its names are plain, its numbers make sense, and its base URL is one that a
 //! key may be sent to. A mistake in a file is reported with its line and column.
 
-mod form;
 mod insertion;
 mod task;
 #[cfg(test)]
@@ -15,21 +14,44 @@ use std::sync::LazyLock;
 
 use chrono::NaiveDate;
 use regex::Regex;
+use serde::Deserialize;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
 
-use self::form::{File, ModelEntry, Rules, is_name};
 pub use self::task::TaskType;
+use super::fields::is_name;
 use super::{
     Endpoint, ListedModel, ModelSpec, Origin, Place, Provider, Purpose, catalogue, retired, served,
 };
-use crate::model::price::Price;
-use crate::sys::positions::{self, Misplaced, Positions};
+use crate::model::price::{Price, PriceEntry};
+use crate::sys::positions::{self, Entries, Misplaced, Positions};
 use crate::sys::text::regex;
 
 /// The specification's models, the default first, with the limits and prices that the vendors publish.
 const BUILT_IN: &str = include_str!("table/built_in.json");
 /// Anthropic's models, and the default of the agent `chat`.
 pub(crate) const CHAT_MODELS: &str = include_str!("anthropic/models.json");
+
+/// The content of a `models.json`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct File<'a> {
+    /// The models' entries, by name.
+    #[serde(borrow, default)]
+    models: Entries<'a>,
+    /// The rules that select a model for each task.
+    #[serde(borrow, default)]
+    selection_rules: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Rules<'a> {
+    #[serde(borrow, default)]
+    default: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    by_task_type: Option<&'a RawValue>,
+}
 
 /// A file that defines models.
 #[derive(Debug, Clone, Copy)]
@@ -96,6 +118,47 @@ fn check(spec: &ModelSpec) -> Result<(), String> {
         }
         _ => Ok(()),
     }
+}
+
+/// Overrides the fields of `spec` that an entry in `place` sets, at the prices of `today`.
+fn overridden(
+    spec: ModelSpec,
+    entry: &Map<String, Value>,
+    place: Place,
+    today: NaiveDate,
+) -> serde_json::Result<ModelSpec> {
+    let mut fields: Map<String, Value> = serde_json::from_value(json!(spec))?;
+    fields.retain(|field, _| !matches!(&**field, "name" | "origin"));
+    fields.extend(entry.clone());
+    let new: ModelSpec = serde_json::from_value(fields.into())?;
+    let sets = |field: &str| entry.contains_key(field);
+    // In the home directory, keys are those of the user's accounts.
+    let accounts = new
+        .provider
+        .vendor()
+        .key_file
+        .filter(|_| place == Place::Home && new.base_url.is_none() && !sets("keyFile"));
+    Ok(ModelSpec {
+        key_file: new.key_file.or(accounts.map(str::to_owned)),
+        // An entry that sets a temperature turns thinking off, unless it sets that as well.
+        thinking: new
+            .thinking
+            .filter(|_| sets("thinking") || !sets("temperature")),
+        price: match entry.get("price") {
+            Some(price) => PriceEntry::deserialize(price)?.on(today),
+            // A different model has a different price.
+            None => new.price.filter(|_| new.id == spec.id),
+        },
+        base_url_from: if sets("baseUrl") {
+            place
+        } else {
+            spec.base_url_from
+        },
+        name: spec.name,
+        origin: spec.origin,
+        file: spec.file,
+        ..new
+    })
 }
 
 impl ModelSpec {
@@ -175,8 +238,10 @@ impl ModelTable {
         let at = Positions(json);
         let file: File<'_> = at.object(json)?;
         for (name, entry) in &file.models.0 {
-            let read: ModelEntry = at.object(entry.get())?;
-            self.add(place, name, read, today)
+            // Mistakes in fields have places of their own; which fields are set is known from the object.
+            at.object::<ModelSpec>(entry.get())?;
+            let fields = at.object(entry.get())?;
+            self.add(place, name, fields, today)
                 .map_err(|reason| at.problem(entry.get(), reason))?;
         }
         // A fallback may be defined after the entry that names it.
@@ -248,7 +313,8 @@ impl ModelTable {
             return spec.price;
         }
         let json = catalogue::matching(id)?.entry.as_ref()?.get();
-        serde_json::from_str::<ModelEntry>(json).ok()?.price(today)
+        let entry: Value = serde_json::from_str(json).ok()?;
+        PriceEntry::deserialize(&entry["price"]).ok()?.on(today)
     }
 
     /// Returns the model for `purpose`, unless the command line names one.
@@ -335,7 +401,7 @@ impl ModelTable {
         &mut self,
         place: Place,
         name: &str,
-        entry: ModelEntry,
+        mut entry: Map<String, Value>,
         today: NaiveDate,
     ) -> Result<(), String> {
         if !is_name(name) {
@@ -344,10 +410,14 @@ impl ModelTable {
                 name.escape_debug()
             ));
         }
+        // A field that is null is left out, but a model may have no key file.
+        entry.retain(|field, value| field == "keyFile" || !value.is_null());
+        let provider = entry.get("provider").and_then(Value::as_str);
+        let provider = provider.and_then(Provider::named);
         let known = self.models.iter().position(|spec| spec.name == name);
         // For models that are not built in, a later entry replaces the earlier one as a whole.
         let built_in = known.filter(|at| self.models[*at].origin != Origin::Added);
-        let mut spec = match (built_in.map(|at| &self.models[at]), entry.provider) {
+        let base = match (built_in.map(|at| &self.models[at]), provider) {
             (Some(spec), provider) => {
                 if provider.is_some_and(|provider| provider != spec.provider) {
                     return Err(format!(
@@ -367,7 +437,7 @@ impl ModelTable {
                 ..provider.spec(name)
             },
         };
-        entry.write_to(&mut spec, place, today);
+        let mut spec = overridden(base, &entry, place, today).map_err(|error| error.to_string())?;
         check(&spec)?;
         match known {
             Some(at) if spec == self.models[at] => {}
