@@ -384,13 +384,15 @@ fn parts<'a>(message: &'a Message<'_>, calls: &mut CallsById<'a>) -> Vec<GeminiP
             thought_signature,
         });
     };
-    for run in message.parts.chunk_by(|a, b| is_text(a) && is_text(b)) {
+    let are_joined =
+        |one: &Part<'_>, next: &Part<'_>| is_text(one) && is_text(next) && !one.is_marked();
+    for run in message.parts.chunk_by(are_joined) {
         let content = match &run[0] {
             Part::Thought(Thought::Sealed { data }) => {
                 signature = Some(&**data);
                 continue;
             }
-            Part::Thought(Thought::Shown { .. }) | Part::CacheMark => continue,
+            Part::Thought(Thought::Shown { .. }) => continue,
             Part::Text(_) => GeminiPartContent::Text(Words::of(run)),
             Part::Image(Image { media_type, data }) => {
                 GeminiPartContent::InlineData(json!({"mimeType": media_type, "data": data}))
@@ -406,7 +408,7 @@ fn parts<'a>(message: &'a Message<'_>, calls: &mut CallsById<'a>) -> Vec<GeminiP
         push(content, signature.take());
     }
     // A signature at the end belongs to an empty text.
-    if signature.is_some() || message.parts.iter().all(|part| *part == Part::CacheMark) {
+    if signature.is_some() || message.parts.is_empty() {
         push(GeminiPartContent::Text(Words::of(&[])), signature);
     }
     parts

@@ -16,28 +16,36 @@ use crate::secret::Redactor;
 
 /// Text in consecutive pieces, with no separator between them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub struct Text<'a>(Vec<Cow<'a, str>>);
+pub struct Text<'a> {
+    pieces: Vec<Cow<'a, str>>,
+    /// True if the end of the text carries a cache mark: it ends a prefix that later requests share, and that is
+    /// therefore worth caching.
+    pub is_marked: bool,
+}
 
 impl<'a> Text<'a> {
     /// Adds a piece at the end.
     pub fn push(&mut self, piece: impl Into<Cow<'a, str>>) {
-        self.0.push(piece.into());
+        self.pieces.push(piece.into());
     }
 
     /// Iterates over the pieces in the order in which they were added.
     pub fn pieces(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(AsRef::as_ref)
+        self.pieces.iter().map(AsRef::as_ref)
     }
 
     /// Redacts secrets. Pieces without any are not copied.
     fn redacted(self, redactor: &Redactor) -> Self {
-        let pieces = self.0.into_iter();
-        Self(pieces.map(|piece| redactor.piece(piece)).collect())
+        let pieces = self.pieces.into_iter();
+        Self {
+            pieces: pieces.map(|piece| redactor.piece(piece)).collect(),
+            ..self
+        }
     }
 
     /// Returns whether the text ends with a newline; empty text counts as ending a line.
     pub fn ends_line(&self) -> bool {
-        self.0
+        self.pieces
             .iter()
             .rev()
             .find(|piece| !piece.is_empty())
@@ -47,13 +55,16 @@ impl<'a> Text<'a> {
 
 impl<'a, T: Into<Cow<'a, str>>> From<T> for Text<'a> {
     fn from(piece: T) -> Self {
-        Self(vec![piece.into()])
+        Self {
+            pieces: vec![piece.into()],
+            is_marked: false,
+        }
     }
 }
 
 impl fmt::Display for Text<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|piece| f.write_str(piece))
+        self.pieces.iter().try_for_each(|piece| f.write_str(piece))
     }
 }
 
@@ -206,8 +217,13 @@ pub enum Part<'a> {
     Thought(Thought),
     /// An image.
     Image(Image),
-    /// The end of a prefix that later requests share, and that is therefore worth caching.
-    CacheMark,
+}
+
+impl Part<'_> {
+    /// Returns whether the part ends with a cache mark.
+    pub fn is_marked(&self) -> bool {
+        matches!(self, Self::Text(text) if text.is_marked)
+    }
 }
 
 impl fmt::Display for Part<'_> {
@@ -220,7 +236,6 @@ impl fmt::Display for Part<'_> {
             Self::Thought(Thought::Shown { text, .. }) => write!(f, "[thought]\n{text}"),
             Self::Thought(Thought::Sealed { .. }) => f.write_str("[sealed thought]"),
             Self::Image(image) => write!(f, "[picture: {}]", image.media_type),
-            Self::CacheMark => Ok(()),
         }
     }
 }
@@ -263,23 +278,15 @@ impl<'a> Message<'a> {
         })
     }
 
-    /// Splits the message's text at its cache marks; without marks, it is one segment. Each segment but the last ends
-    /// at a mark, and the last one does if the message ends with a mark.
+    /// Splits the message's text after its cache marks.
     pub fn segments(&self) -> Vec<Words<'_>> {
-        let is_mark = |part: &Part<'_>| *part == Part::CacheMark;
-        let unmarked = self.parts.strip_suffix(&[Part::CacheMark]);
-        let segments = unmarked.unwrap_or(&self.parts).split(is_mark);
+        let segments = self.parts.split_inclusive(Part::is_marked);
         segments.map(Words).collect()
-    }
-
-    /// Returns whether the message ends with a cache mark.
-    pub fn ends_marked(&self) -> bool {
-        self.parts.last() == Some(&Part::CacheMark)
     }
 
     /// Returns whether the message contains a cache mark.
     pub fn is_marked(&self) -> bool {
-        self.parts.contains(&Part::CacheMark)
+        self.parts.iter().any(Part::is_marked)
     }
 
     /// Redacts secrets in all text of the message, including its calls and results.
@@ -291,8 +298,8 @@ impl<'a> Message<'a> {
                 ..result
             }),
             Part::Call(call) => Part::Call(call.redacted(redactor)),
-            // Vendors reject altered thinking; images and cache marks contain no text.
-            as_is @ (Part::Thought(_) | Part::Image(_) | Part::CacheMark) => as_is,
+            // Vendors reject altered thinking; images contain no text.
+            as_is @ (Part::Thought(_) | Part::Image(_)) => as_is,
         });
         Self {
             parts: parts.collect(),
@@ -309,7 +316,7 @@ impl<'a> Message<'a> {
             Part::Thought(Thought::Shown { text, .. } | Thought::Sealed { data: text }) => {
                 vec![Cow::Borrowed(&**text)]
             }
-            Part::Image(_) | Part::CacheMark => Vec::new(),
+            Part::Image(_) => Vec::new(),
         })
     }
 }
@@ -322,6 +329,11 @@ impl<'m> Words<'m> {
     /// Creates the text of the given parts.
     pub fn of(parts: &'m [Part<'m>]) -> Self {
         Self(parts)
+    }
+
+    /// Returns whether the text ends with a cache mark.
+    pub fn ends_marked(&self) -> bool {
+        self.0.last().is_some_and(Part::is_marked)
     }
 
     /// Returns whether the text is empty.
@@ -354,13 +366,9 @@ impl fmt::Display for Message<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut joint = "";
         for part in &self.parts {
-            // A cache mark is not part of the text, so what follows it continues the line.
-            if *part == Part::CacheMark {
-                joint = "";
-                continue;
-            }
             write!(f, "{joint}{part}")?;
-            joint = "\n";
+            // A cache mark is not part of the text, so what follows it continues the line.
+            joint = if part.is_marked() { "" } else { "\n" };
         }
         Ok(())
     }

@@ -190,7 +190,7 @@ fn body_messages<'a>(messages: &'a [Message<'_>]) -> Vec<ChatMessage<'a>> {
         let before = body.len();
         for part in &message.parts {
             match part {
-                Part::Text(_) | Part::Thought(_) | Part::Image(_) | Part::CacheMark => {}
+                Part::Text(_) | Part::Thought(_) | Part::Image(_) => {}
                 Part::Call(call) => {
                     calls.insert(&call.id, call);
                     tool_calls.push(body_call(call));

@@ -308,7 +308,7 @@ fn body_messages<'a>(message: &'a Message<'_>, dialect: &Dialect) -> Vec<ChatMes
     let mut tool_calls = Vec::new();
     for part in &message.parts {
         match part {
-            Part::Text(_) | Part::Thought(_) | Part::Image(_) | Part::CacheMark => {}
+            Part::Text(_) | Part::Thought(_) | Part::Image(_) => {}
             Part::Call(call) => tool_calls.push(body_call(call)),
             Part::Result(CallResult { id, text, .. }) => results.push(ChatMessage {
                 role: "tool",
@@ -329,8 +329,7 @@ fn body_messages<'a>(message: &'a Message<'_>, dialect: &Dialect) -> Vec<ChatMes
     results
 }
 
-/// Converts the images of a message, then its text. Text with cache marks is sent as several texts: all but the last
-/// have their end marked, and the last one does if the message ends with a mark.
+/// Converts the images of a message, then its text. Text with cache marks is sent as several texts.
 fn content<'a>(message: &'a Message<'_>, dialect: &Dialect) -> ChatContent<'a> {
     let images: Vec<ChatPart<'a>> = message
         .images()
@@ -345,14 +344,10 @@ fn content<'a>(message: &'a Message<'_>, dialect: &Dialect) -> ChatContent<'a> {
     } else {
         vec![message.words()]
     };
-    let marked = segments.len() - usize::from(!message.ends_marked());
-    let texts = segments
-        .into_iter()
-        .enumerate()
-        .map(|(at, text)| ChatPart::Text {
-            text,
-            prompt_cache_breakpoint: (dialect.by_marks && at < marked).then_some(BY_MARKS),
-        });
+    let texts = segments.into_iter().map(|text| ChatPart::Text {
+        text,
+        prompt_cache_breakpoint: (dialect.by_marks && text.ends_marked()).then_some(BY_MARKS),
+    });
     ChatContent::Parts(images.into_iter().chain(texts).collect())
 }
 

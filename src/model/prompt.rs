@@ -259,8 +259,8 @@ impl<'a> Prompt<'a> {
     /// Ends the prefix that later requests share. It ends a line first, so that added text leaves the prefix unchanged.
     fn mark(&mut self) {
         self.end_line();
-        if let Some(message) = self.conversation.last_mut() {
-            message.parts.push(Part::CacheMark);
+        if let Some(Part::Text(text)) = self.last_part() {
+            text.is_marked = true;
         }
     }
 
@@ -306,7 +306,7 @@ impl<'a> Prompt<'a> {
 
     fn push(&mut self, piece: impl Into<Cow<'a, str>>) {
         match self.last_part() {
-            Some(Part::Text(text)) => text.push(piece),
+            Some(Part::Text(text)) if !text.is_marked => text.push(piece),
             // After a cache mark, a new part begins.
             _ => {
                 if let Some(message) = self.conversation.last_mut() {

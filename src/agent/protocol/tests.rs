@@ -100,7 +100,6 @@ fn owned(message: Message<'_>) -> Message<'static> {
         Part::Result(result) => Part::Result(result),
         Part::Thought(thought) => Part::Thought(thought),
         Part::Image(image) => Part::Image(image),
-        Part::CacheMark => Part::CacheMark,
     });
     Message {
         role: message.role,

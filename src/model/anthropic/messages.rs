@@ -202,19 +202,13 @@ fn sides<'a>(messages: &'a [Message<'_>]) -> Vec<(Side, Vec<&'a Part<'a>>)> {
             Role::Assistant => Side::Model,
             Role::User | Role::Tool => Side::User,
         };
-        for part in &message.parts {
-            if *part == Part::CacheMark {
-                if let Some((_, parts)) = sides.last_mut() {
-                    parts.push(part);
-                }
-            } else if may_say(side, part) {
-                if side == Side::User {
-                    end_models(&mut sides);
-                }
-                match sides.last_mut() {
-                    Some((last, parts)) if *last == side => parts.push(part),
-                    _ => sides.push((side, vec![part])),
-                }
+        for part in message.parts.iter().filter(|part| may_say(side, part)) {
+            if side == Side::User {
+                end_models(&mut sides);
+            }
+            match sides.last_mut() {
+                Some((last, parts)) if *last == side => parts.push(part),
+                _ => sides.push((side, vec![part])),
             }
         }
     }
@@ -227,15 +221,10 @@ fn end_models(sides: &mut Vec<(Side, Vec<&Part<'_>>)>) {
     let Some((Side::Model, parts)) = sides.last_mut() else {
         return;
     };
-    let is_said = |part: &&Part<'_>| !matches!(part, Part::Thought(_) | Part::CacheMark);
+    let is_said = |part: &&Part<'_>| !matches!(part, Part::Thought(_));
     match parts.iter().rposition(is_said) {
-        Some(last) => {
-            let mut at = 0..;
-            parts.retain(|part| at.next() <= Some(last) || **part == Part::CacheMark);
-        }
-        None => {
-            sides.pop();
-        }
+        Some(last) => parts.truncate(last + 1),
+        None => drop(sides.pop()),
     }
 }
 
@@ -250,7 +239,6 @@ fn may_say(side: Side, part: &Part<'_>) -> bool {
             | Thought::Sealed { data: sign },
         ) => side == Side::Model && !sign.is_empty(),
         Part::Result(_) | Part::Image(_) => side == Side::User,
-        Part::CacheMark => false,
     }
 }
 
@@ -290,11 +278,6 @@ impl<'a> Writer<'a> {
         }
         for part in parts {
             match part {
-                Part::CacheMark => {
-                    if let Some(last) = content.len().checked_sub(1) {
-                        self.marked.push((self.turns.len(), last));
-                    }
-                }
                 Part::Call(call) if self.has_tools => {
                     let id = self.id(&call.id);
                     now_open.push((&*call.id, id.clone()));
@@ -306,7 +289,12 @@ impl<'a> Writer<'a> {
                         content.push(Block::own(part.to_string()));
                     }
                 }
-                part => content.extend(words(part).or_else(|| seen(part))),
+                part => {
+                    content.extend(words(part).or_else(|| seen(part)));
+                    if part.is_marked() {
+                        self.marked.push((self.turns.len(), content.len() - 1));
+                    }
+                }
             }
         }
         self.push(if is_models { "assistant" } else { "user" }, content);
@@ -375,7 +363,7 @@ fn seen<'a>(part: &'a Part<'a>) -> Option<Block<'a>> {
         },
         Part::Thought(Thought::Sealed { data }) => Content::RedactedThinking { data },
         Part::Call(_) => return Some(Block::own(part.to_string())),
-        Part::Text(_) | Part::Result(_) | Part::CacheMark => return None,
+        Part::Text(_) | Part::Result(_) => return None,
     };
     Some(Block::new(content))
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::model::Request;
-use crate::model::message::{Call, CallResult, Message, Part, Role};
+use crate::model::message::{Call, CallResult, Message, Part, Role, Text};
 use crate::model::{End, Form, ModelError, ReasoningEffort, StepId, Tier, ToolSchema};
 
 const RESOURCE: &str = "https://r.openai.azure.com";
@@ -78,11 +78,9 @@ fn written(spec: &ModelSpec, messages: Vec<Message<'static>>, form: Form) -> Val
 fn a_request_has_what_the_description_knows_and_nothing_else() {
     // Judging by its name, it could be one of OpenAI's own models.
     let spec = azure_spec(&resource(), "gpt-5.6-sol", None);
-    let marked = vec![
-        Part::Text("a".into()),
-        Part::CacheMark,
-        Part::Text("b".into()),
-    ];
+    let mut marked = Text::from("a");
+    marked.is_marked = true;
+    let marked = vec![Part::Text(marked), Part::Text("b".into())];
     let messages = vec![
         Message::text(Role::System, "be brief"),
         Message {

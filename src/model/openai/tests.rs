@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::model::Request;
+use crate::model::message::Text;
 use crate::model::tests::written;
 use crate::model::{Form, Provider, StepId, Tier};
 use serde_json::json;
@@ -51,10 +52,9 @@ fn asked(id: &str, messages: &[Message<'static>]) -> String {
 
 #[test]
 fn cache_marks_are_sent_only_to_models_that_accept_them() {
-    let first = Message {
-        role: Role::User,
-        parts: vec![Part::Text("shared".into()), Part::CacheMark],
-    };
+    let mut shared = Text::from("shared");
+    shared.is_marked = true;
+    let first = Message::text(Role::User, shared);
     let mut repair = first.clone();
     repair.parts.push(Part::Text("new".into()));
     let marked = r#"{"messages":[{"role":"user","content":[{"type":"text","text":"shared","prompt_cache_breakpoint":{"mode":"explicit"}}"#;

@@ -68,7 +68,6 @@ fn rendered(history: &[&str]) -> String {
         Part::Result(result) if result.is_error => format!("f{}", result.id),
         Part::Result(result) => format!("r{}", result.id),
         Part::Image(_) => "p".to_owned(),
-        Part::CacheMark => String::new(),
     };
     let messages = messages
         .iter()

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::model::anthropic::tests::{described, fits};
+use crate::model::message::Text;
 
 fn call(id: &str) -> Part<'static> {
     Part::Call(Call {
@@ -33,6 +34,12 @@ fn shown(text: &str) -> Part<'static> {
 
 fn said(text: &'static str) -> Part<'static> {
     Part::Text(text.into())
+}
+
+fn marked_text(text: &'static str) -> Part<'static> {
+    let mut text = Text::from(text);
+    text.is_marked = true;
+    Part::Text(text)
 }
 
 fn message(role: Role, parts: Vec<Part<'static>>) -> Message<'static> {
@@ -290,12 +297,9 @@ fn marks_stand_where_earlier_requests_ended() {
 #[test]
 fn a_prompt_with_marks_has_those_alone() {
     let parts = vec![
-        said("a"),
-        Part::CacheMark,
-        said("b"),
-        Part::CacheMark,
-        said(" "),
-        Part::CacheMark,
+        marked_text("a"),
+        marked_text("b"),
+        marked_text(" "),
         said("c"),
     ];
     let messages = [user(parts)];
@@ -325,7 +329,7 @@ fn any_part() -> impl Strategy<Value = Part<'static>> {
             media_type: "image/png".to_owned(),
             data: "A".to_owned()
         })),
-        Just(Part::CacheMark),
+        text().prop_map(marked_text),
     ]
 }
 
