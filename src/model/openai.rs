@@ -95,7 +95,7 @@ pub(super) enum ChatPart<'a> {
         text: Words<'a>,
         /// Marks the end of the cached prefix, for models that support marks.
         #[serde(skip_serializing_if = "Option::is_none")]
-        prompt_cache_breakpoint: Option<CacheMode>,
+        prompt_cache_breakpoint: Option<Value>,
     },
     ImageUrl {
         image_url: Value,
@@ -103,12 +103,9 @@ pub(super) enum ChatPart<'a> {
 }
 
 /// Marks the end of a cached prefix or, as an option of the request, limits caching to such marks.
-#[derive(Serialize)]
-pub(super) struct CacheMode {
-    mode: &'static str,
+fn by_marks() -> Value {
+    json!({"mode": "explicit"})
 }
-
-const BY_MARKS: CacheMode = CacheMode { mode: "explicit" };
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
@@ -211,7 +208,7 @@ impl Wire for OpenAi {
             rest: json!({
                 "reasoning_effort": spec.reasoning_effort,
                 "service_tier": (request.tier != Tier::Standard).then_some(request.tier),
-                "prompt_cache_options": by_marks.then_some(BY_MARKS),
+                "prompt_cache_options": by_marks.then(self::by_marks),
                 "stream": streamed.then_some(true),
                 "stream_options": asks_usage.then(|| json!({"include_usage": true})),
             }),
@@ -346,7 +343,7 @@ fn content<'a>(message: &'a Message<'_>, dialect: &Dialect) -> ChatContent<'a> {
     };
     let texts = segments.into_iter().map(|text| ChatPart::Text {
         text,
-        prompt_cache_breakpoint: (dialect.by_marks && text.ends_marked()).then_some(BY_MARKS),
+        prompt_cache_breakpoint: (dialect.by_marks && text.ends_marked()).then(by_marks),
     });
     ChatContent::Parts(images.into_iter().chain(texts).collect())
 }

@@ -39,17 +39,8 @@ pub struct Block<'a> {
     content: Content<'a>,
     /// Present if everything sent up to here should be cached.
     #[serde(skip_serializing_if = "Option::is_none")]
-    cache_control: Option<CacheControl>,
+    cache_control: Option<Value>,
 }
-
-#[derive(Debug, Clone, Copy, Serialize)]
-struct CacheControl {
-    r#type: &'static str,
-}
-
-const EPHEMERAL: CacheControl = CacheControl {
-    r#type: "ephemeral",
-};
 
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -116,7 +107,7 @@ impl<'a> Block<'a> {
             self.content,
             Content::Thinking { .. } | Content::RedactedThinking { .. }
         ) {
-            self.cache_control = Some(EPHEMERAL);
+            self.cache_control = Some(json!({"type": "ephemeral"}));
         }
     }
 }
