@@ -60,9 +60,6 @@ pub struct ListedModel {
     /// The name shown to users.
     #[serde(default)]
     pub display_name: String,
-    /// The release date, in RFC 3339.
-    #[serde(default)]
-    pub created_at: String,
     /// The maximum number of tokens in a prompt, if the server reports it.
     pub max_input_tokens: Option<u64>,
     /// The maximum number of tokens in an answer, if the server reports it.

@@ -460,7 +460,6 @@ fn listed_models_are_added_once() {
     let listed = |id: &str, window| ListedModel {
         id: id.to_owned(),
         display_name: String::new(),
-        created_at: String::new(),
         max_input_tokens: window,
         max_tokens: Some(64_000),
     };

@@ -56,7 +56,6 @@ fn the_menu_has_windows_prices_and_what_the_vendor_adds() {
     let listed = |id: &str, name: &str| ListedModel {
         id: id.to_owned(),
         display_name: name.to_owned(),
-        created_at: String::new(),
         max_input_tokens: Some(500_000),
         max_tokens: None,
     };
