@@ -42,9 +42,10 @@ fn end(finish: &str) -> End {
     }
 }
 
-pub(super) struct Anthropic;
+struct Anthropic;
 
-static ANTHROPIC: Vendor = Vendor {
+pub(super) static ANTHROPIC: Vendor = Vendor {
+    wire: &Anthropic,
     word: "anthropic",
     name: "Anthropic",
     telemetry_name: "anthropic",
@@ -137,10 +138,6 @@ struct AnswerBlock<'a> {
 }
 
 impl Wire for Anthropic {
-    fn vendor(&self) -> &'static Vendor {
-        &ANTHROPIC
-    }
-
     fn check_entry(&self, spec: &ModelSpec) -> Result<(), String> {
         match spec.reasoning_effort {
             Some(effort @ (ReasoningEffort::None | ReasoningEffort::Minimal)) => Err(format!(

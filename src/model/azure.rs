@@ -73,9 +73,10 @@ const KEY_HINT: &str = "the resource does not accept the key: check `AZURE_OPENA
 const DEPLOYMENT_HINT: &str = "the resource has no such deployment for chat: check `AZURE_OPENAI_DEPLOYMENT` (or the entry's `id`), \
      `AZURE_OPENAI_BASE_URL` (or its `baseUrl`) and, where it is set, `AZURE_OPENAI_API_VERSION` (or its `apiVersion`)";
 
-pub(super) struct Azure;
+struct Azure;
 
-static AZURE: Vendor = Vendor {
+pub(super) static AZURE: Vendor = Vendor {
+    wire: &Azure,
     word: "azure",
     name: "Azure",
     telemetry_name: "azure.ai.openai",
@@ -97,10 +98,6 @@ static AZURE: Vendor = Vendor {
 };
 
 impl Wire for Azure {
-    fn vendor(&self) -> &'static Vendor {
-        &AZURE
-    }
-
     fn check_entry(&self, spec: &ModelSpec) -> Result<(), String> {
         check(spec)
     }

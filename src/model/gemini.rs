@@ -45,9 +45,10 @@ fn end(finish: &str) -> End {
 /// The MIME type of a reply constrained to JSON.
 const JSON: &str = "application/json";
 
-pub(super) struct Gemini;
+struct Gemini;
 
-static GEMINI: Vendor = Vendor {
+pub(super) static GEMINI: Vendor = Vendor {
+    wire: &Gemini,
     word: "gemini",
     name: "Google",
     telemetry_name: "gcp.gemini",
@@ -171,10 +172,6 @@ struct FunctionCall {
 }
 
 impl Wire for Gemini {
-    fn vendor(&self) -> &'static Vendor {
-        &GEMINI
-    }
-
     fn url(&self, endpoint: &Endpoint, spec: &ModelSpec, delivery: Delivery) -> String {
         let method = match delivery {
             Delivery::Whole => "generateContent",

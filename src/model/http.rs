@@ -154,6 +154,7 @@ impl<'a> HttpModel<'a> {
         left: Duration,
         listener: &dyn Listener,
     ) -> Result<Answer, TryError> {
+        let wire = self.server.vendor.wire;
         self.server.client.silence.allow(None);
         let called = self.server.client.call(|| self.send(request, left));
         let response = called.map_err(|error| self.failed(error))?;
@@ -162,10 +163,11 @@ impl<'a> HttpModel<'a> {
         let tokens = self.sent.get() / BYTES_PER_TOKEN;
         let now = self.clock.now();
         self.hold(rate_limit::reset(|name| header(headers, name), now, tokens));
-        let pieces = Pieces::of(header(headers, "content-type"), self.server.wire);
+        let pieces = Pieces::of(header(headers, "content-type"), wire);
         if response.status().is_success() {
-            let tier_header = self.server.wire.tier_header();
-            let tier = tier_header.and_then(|name| Tier::parse(header(headers, name)?.trim()));
+            let tier = wire
+                .tier_header()
+                .and_then(|name| Tier::parse(header(headers, name)?.trim()));
             let read = match pieces {
                 Some(pieces) => self.read_stream(response, pieces, listener),
                 None => self
@@ -190,8 +192,8 @@ impl<'a> HttpModel<'a> {
             }
             read => read.unwrap_or_default(),
         };
-        let mut vendor = self.server.wire.read_failure(&body).with_status(status);
-        vendor.hint = self.server.wire.hint(status, vendor.code.as_deref());
+        let mut vendor = wire.read_failure(&body).with_status(status);
+        vendor.hint = wire.hint(status, vendor.code.as_deref());
         if vendor.message.is_none() && !body.trim_ascii().is_empty() {
             vendor.message = Some(format!("`{}`", ModelError::snippet(&body)));
         }
@@ -235,7 +237,7 @@ impl<'a> HttpModel<'a> {
         };
         let names = |field: &str| status != LINE && memmem::find(&body, field.as_bytes()).is_some();
         let names_nothing = || {
-            let vendor = self.server.wire.read_failure(&body);
+            let vendor = self.server.vendor.wire.read_failure(&body);
             vendor.message.is_none() && vendor.code.is_none()
         };
         let manner = self.manner.get();
@@ -246,8 +248,7 @@ impl<'a> HttpModel<'a> {
                 constraint,
                 ..manner
             });
-        let asks_usage =
-            manner.delivery == Delivery::Streamed && self.spec.provider.vendor().is_shared;
+        let asks_usage = manner.delivery == Delivery::Streamed && self.server.vendor.is_shared;
         let plainly = asks_usage.then_some(Manner {
             delivery: Delivery::StreamedPlainly,
             ..manner
@@ -272,16 +273,13 @@ impl<'a> HttpModel<'a> {
     /// Sends the request, freeing its body piece by piece while it is sent.
     fn send(&self, request: &Request<'_>, left: Duration) -> Result<Response<Body>, ureq::Error> {
         let (server, spec, manner) = (&self.server, &self.spec, self.manner.get());
+        let wire = server.vendor.wire;
         let mut body = BufWriter::with_capacity(PIECE, BodyPieces::default());
-        server
-            .wire
-            .write_request((spec, request, manner), &mut body)
+        wire.write_request((spec, request, manner), &mut body)
             .map_err(io::Error::from)?;
         let body = body.into_inner().map_err(IntoInnerError::into_error)?;
         self.sent.set(body.length);
-        let url = server
-            .wire
-            .url(&server.client.endpoint, spec, manner.delivery);
+        let url = wire.url(&server.client.endpoint, spec, manner.delivery);
         let post = server.client.agent.post(url);
         let call = post
             .header("content-type", "application/json")
@@ -297,7 +295,7 @@ impl<'a> HttpModel<'a> {
         mut pieces: Pieces,
         listener: &dyn Listener,
     ) -> Result<Vec<u8>, TryError> {
-        let mut assembler = self.server.wire.assembler();
+        let mut assembler = self.server.vendor.wire.assembler();
         let mut reader = response.into_body().into_reader();
         let mut chunk = vec![0; STREAM_CHUNK];
         let mut total = 0;
@@ -377,7 +375,7 @@ impl<'a> HttpModel<'a> {
 
     /// Returns whether the server is the user's own, not a vendor's.
     fn is_users_own(&self) -> bool {
-        let vendor = self.spec.provider.vendor();
+        let vendor = self.server.vendor;
         // A vendor that lets users name their own address still hosts the server.
         vendor.is_local || vendor.url.is_some() && self.spec.base_url.is_some()
     }
@@ -433,7 +431,7 @@ impl Model for HttpModel<'_> {
     }
 
     fn read(&self, _step: &StepId, answer: &[u8]) -> Result<Reply, ModelError> {
-        self.server.wire.read_reply(answer)
+        self.server.vendor.wire.read_reply(answer)
     }
 }
 

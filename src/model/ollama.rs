@@ -33,9 +33,10 @@ fn end(reason: &str) -> End {
     }
 }
 
-pub(super) struct Ollama;
+struct Ollama;
 
-static OLLAMA: Vendor = Vendor {
+pub(super) static OLLAMA: Vendor = Vendor {
+    wire: &Ollama,
     word: "ollama",
     name: "Ollama",
     telemetry_name: "ollama",
@@ -80,10 +81,6 @@ struct AnswerMessage<'a> {
 }
 
 impl Wire for Ollama {
-    fn vendor(&self) -> &'static Vendor {
-        &OLLAMA
-    }
-
     fn url(&self, endpoint: &Endpoint, _spec: &ModelSpec, _delivery: Delivery) -> String {
         endpoint.url("/api/chat")
     }

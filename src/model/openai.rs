@@ -44,7 +44,8 @@ fn end(finish: &str) -> End {
 
 pub(super) struct OpenAi;
 
-static OPENAI: Vendor = Vendor {
+pub(super) static OPENAI: Vendor = Vendor {
+    wire: &OpenAi,
     word: "openai",
     name: "OpenAI",
     telemetry_name: "openai",
@@ -179,10 +180,6 @@ impl Dialect {
 }
 
 impl Wire for OpenAi {
-    fn vendor(&self) -> &'static Vendor {
-        &OPENAI
-    }
-
     fn url(&self, endpoint: &Endpoint, _spec: &ModelSpec, _delivery: Delivery) -> String {
         endpoint.url("/chat/completions")
     }

@@ -20,7 +20,7 @@ use ureq::{Body, RequestBuilder};
 use super::error::{ModelError, VendorError, one_line};
 use super::setup::Setup;
 use super::spec::{ModelSpec, Provider};
-use super::wire::{Wire, parse_answer};
+use super::wire::{Vendor, parse_answer};
 use crate::secret::ApiKey;
 use crate::sys::http::endpoint::{Endpoint, Proxies};
 use crate::sys::http::{HttpClient, HttpError};
@@ -154,7 +154,7 @@ struct Tag {
 
 /// A client of a vendor's API server.
 pub struct VendorServer {
-    pub(super) wire: &'static dyn Wire,
+    pub(super) vendor: &'static Vendor,
     pub(super) client: HttpClient,
     pub(super) key: Option<ApiKey>,
 }
@@ -164,7 +164,7 @@ impl VendorServer {
     /// that needs it.
     pub fn new(provider: Provider, route: Route, interrupt: &Interrupt) -> Self {
         Self {
-            wire: provider.wire(),
+            vendor: provider.vendor(),
             client: HttpClient::new(route.endpoint, &route.proxies, interrupt, 1),
             key: route.key,
         }
@@ -182,11 +182,11 @@ impl VendorServer {
         spec: &ModelSpec,
         timeout: Option<Duration>,
     ) -> RequestBuilder<B> {
-        for (name, value) in self.wire.headers(spec) {
+        for (name, value) in self.vendor.wire.headers(spec) {
             call = call.header(*name, *value);
         }
         if let Some(key) = &self.key {
-            let (name, prefix) = self.wire.vendor().key_header;
+            let (name, prefix) = self.vendor.key_header;
             call = call.header(name, format!("{prefix}{}", key.expose()));
         }
         call.config().timeout_global(timeout).build()
@@ -197,7 +197,7 @@ impl VendorServer {
     /// # Errors
     /// Fails if the list does not arrive in time; [`ModelError::refuses_key`] tells whether the key is to blame.
     pub fn check_key(&self) -> Result<(), ModelError> {
-        let read: Result<IgnoredAny, _> = self.listed(self.wire.vendor().models_path);
+        let read: Result<IgnoredAny, _> = self.listed(self.vendor.models_path);
         read.map(drop)
     }
 
@@ -207,7 +207,7 @@ impl VendorServer {
     /// Fails if the list does not arrive in time; [`ModelError::refuses_key`] tells whether the key is to blame.
     pub fn models(&self) -> Result<Vec<ListedModel>, ModelError> {
         let mut models = Vec::new();
-        let mut path = self.wire.vendor().models_path.to_owned();
+        let mut path = self.vendor.models_path.to_owned();
         for _ in 0..PAGES {
             let page: Page = self.listed(&path)?;
             models.extend(page.data);
@@ -228,7 +228,7 @@ impl VendorServer {
         }
         Err(ModelError::Status {
             status: status.as_u16(),
-            vendor: self.wire.read_failure(&json),
+            vendor: self.vendor.wire.read_failure(&json),
             model: String::new(),
             tries: 1,
             answer: json.into(),
@@ -252,7 +252,7 @@ impl VendorServer {
     /// # Errors
     /// Fails if the list does not arrive in time, or is not Ollama's.
     pub fn installed(&self) -> Result<Vec<String>, ServerProblem> {
-        let answer = self.get(self.wire.vendor().models_path, LOCAL_TIMEOUT);
+        let answer = self.get(self.vendor.models_path, LOCAL_TIMEOUT);
         let (status, json) = answer.map_err(|error| self.not_there(&error))?;
         let not_ollama = |reason| ServerProblem::NotOllama {
             url: self.url(),
@@ -370,7 +370,7 @@ impl VendorServer {
 
     /// Describes an answer with an error status.
     fn refusal(&self, status: StatusCode, body: &[u8]) -> String {
-        let VendorError { message, .. } = self.wire.read_failure(body);
+        let VendorError { message, .. } = self.vendor.wire.read_failure(body);
         let words = message.map_or_else(|| ModelError::snippet(body), |words| one_line(&words));
         let colon = if words.is_empty() { "" } else { ": " };
         format!("it answers `{}`{colon}{words}", status.as_u16())
@@ -386,7 +386,7 @@ fn read_progress(line: &[u8], progress: &mut dyn FnMut(&PullProgress)) -> Result
     let json: Value = serde_json::from_slice(line).map_err(words)?;
     let error = &json["error"];
     if !error.is_null() {
-        let message = Provider::Ollama.wire().read_error(error).message;
+        let message = Provider::Ollama.vendor().wire.read_error(error).message;
         return Err(one_line(&message.unwrap_or_else(|| error.to_string())));
     }
     let now: PullProgress = serde_json::from_value(json).map_err(words)?;

@@ -199,45 +199,6 @@ pub enum Provider {
     Anthropic,
 }
 
-/// Facts about a vendor that do not concern its wire format.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Vendor {
-    /// The provider's name in configuration files.
-    pub word: &'static str,
-    /// The vendor's name, as shown to users.
-    pub name: &'static str,
-    /// The provider's name in OpenTelemetry's conventions.
-    pub telemetry_name: &'static str,
-    /// The usual key file in `agent-config`; `None` if the vendor needs no key.
-    pub key_file: Option<&'static str>,
-    /// True if an entry without a `keyFile` uses this file; otherwise, such an entry sends no key.
-    pub key_by_default: bool,
-    /// The environment variables from which the vendor's own tools read a key, in order of precedence.
-    pub key_variables: &'static [&'static str],
-    /// The environment variable that names another server.
-    pub url_variable: &'static str,
-    /// The base URL of the vendor's own server; `None` if users have their own servers, on which they name the models.
-    pub url: Option<&'static str>,
-    /// The maximum number of tokens in an answer where an entry sets none; `None`: the server decides.
-    pub max_output_tokens: Option<u32>,
-    /// True if the server usually runs on the user's machine, with the models that were pulled to it.
-    pub is_local: bool,
-    /// True if the vendor has no service tiers, and rejects requests that name one.
-    pub refuses_tiers: bool,
-    /// True if a query may set the temperature.
-    pub takes_temperature: bool,
-    /// True if other vendors' servers speak the same format, some without all of its fields.
-    pub is_shared: bool,
-    /// True if the models in the vendor's list, which names all that a key may use, are added to the table.
-    pub is_listed: bool,
-    /// The prefixes that only this vendor's keys have.
-    pub key_prefixes: &'static [&'static str],
-    /// The header that carries the key: its name, and the prefix of the key in its value.
-    pub key_header: (&'static str, &'static str),
-    /// The path that lists the models available to a key, as a whole or in pages like Anthropic's.
-    pub models_path: &'static str,
-}
-
 /// The location of a file of models. Later ones take precedence.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]

@@ -1,10 +1,10 @@
-//! The vendors' wire formats, by provider.
+//! The vendors, by provider.
 
 use super::error::ModelError;
 use super::reply::Reply;
-use super::spec::{ModelSpec, Provider, Vendor};
+use super::spec::{ModelSpec, Provider};
 use super::tier::Tier;
-use super::wire::Wire;
+use super::wire::Vendor;
 use super::{anthropic, azure, gemini, ollama, openai};
 
 impl Provider {
@@ -37,9 +37,15 @@ impl Provider {
         }
     }
 
-    /// Returns the facts about the provider's vendor.
+    /// Returns the provider's vendor.
     pub fn vendor(self) -> &'static Vendor {
-        self.wire().vendor()
+        match self {
+            Self::Gemini => &gemini::GEMINI,
+            Self::OpenAi => &openai::OPENAI,
+            Self::Ollama => &ollama::OLLAMA,
+            Self::Azure => &azure::AZURE,
+            Self::Anthropic => &anthropic::ANTHROPIC,
+        }
     }
 
     /// Returns the provider with this name in configuration files.
@@ -68,8 +74,8 @@ impl Provider {
                 ));
             }
         }
-        self.wire().check_entry(spec)?;
         let vendor = self.vendor();
+        vendor.wire.check_entry(spec)?;
         if spec.tier != Tier::Standard && vendor.refuses_tiers {
             let word = vendor.word;
             return Err(format!("`serviceTier` is not for the provider `{word}`"));
@@ -93,16 +99,6 @@ impl Provider {
     /// # Errors
     /// Fails if the answer is not a whole reply.
     pub fn read_reply(self, answer: &[u8]) -> Result<Reply, ModelError> {
-        self.wire().read_reply(answer)
-    }
-
-    pub(super) fn wire(self) -> &'static dyn Wire {
-        match self {
-            Self::Gemini => &gemini::Gemini,
-            Self::OpenAi => &openai::OpenAi,
-            Self::Ollama => &ollama::Ollama,
-            Self::Azure => &azure::Azure,
-            Self::Anthropic => &anthropic::Anthropic,
-        }
+        self.vendor().wire.read_reply(answer)
     }
 }

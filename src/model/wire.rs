@@ -9,7 +9,7 @@ use super::error::{ModelError, VendorError};
 use super::manner::Manner;
 use super::reply::{Answer, Reply};
 use super::request::{Delivery, Request};
-use super::spec::{ModelSpec, Vendor};
+use super::spec::ModelSpec;
 use super::step_id::StepId;
 use crate::sys::http::endpoint::Endpoint;
 use crate::sys::text::without_mark;
@@ -55,9 +55,6 @@ pub(super) type Asked<'r> = (&'r ModelSpec, &'r Request<'r>, Manner);
 
 /// A vendor's wire format. Pure.
 pub(super) trait Wire: Sync {
-    /// Returns the facts about the vendor.
-    fn vendor(&self) -> &'static Vendor;
-
     /// Checks the values of an entry's fields.
     ///
     /// # Errors
@@ -125,6 +122,46 @@ pub(super) trait Wire: Sync {
         }
         Err(ModelError::ErrorInAnswer(self.read_error(error)))
     }
+}
+
+/// A vendor: its wire format, and facts that do not concern it.
+pub struct Vendor {
+    /// The wire format.
+    pub(super) wire: &'static dyn Wire,
+    /// The provider's name in configuration files.
+    pub word: &'static str,
+    /// The vendor's name, as shown to users.
+    pub name: &'static str,
+    /// The provider's name in OpenTelemetry's conventions.
+    pub telemetry_name: &'static str,
+    /// The usual key file in `agent-config`; `None` if the vendor needs no key.
+    pub key_file: Option<&'static str>,
+    /// True if an entry without a `keyFile` uses this file; otherwise, such an entry sends no key.
+    pub key_by_default: bool,
+    /// The environment variables from which the vendor's own tools read a key, in order of precedence.
+    pub key_variables: &'static [&'static str],
+    /// The environment variable that names another server.
+    pub url_variable: &'static str,
+    /// The base URL of the vendor's own server; `None` if users have their own servers, on which they name the models.
+    pub url: Option<&'static str>,
+    /// The maximum number of tokens in an answer where an entry sets none; `None`: the server decides.
+    pub max_output_tokens: Option<u32>,
+    /// True if the server usually runs on the user's machine, with the models that were pulled to it.
+    pub is_local: bool,
+    /// True if the vendor has no service tiers, and rejects requests that name one.
+    pub refuses_tiers: bool,
+    /// True if a query may set the temperature.
+    pub takes_temperature: bool,
+    /// True if other vendors' servers speak the same format, some without all of its fields.
+    pub is_shared: bool,
+    /// True if the models in the vendor's list, which names all that a key may use, are added to the table.
+    pub is_listed: bool,
+    /// The prefixes that only this vendor's keys have.
+    pub key_prefixes: &'static [&'static str],
+    /// The header that carries the key: its name, and the prefix of the key in its value.
+    pub key_header: (&'static str, &'static str),
+    /// The path that lists the models available to a key, as a whole or in pages like Anthropic's.
+    pub models_path: &'static str,
 }
 
 /// Assembles a streamed answer into the JSON that the server would have sent as a whole.

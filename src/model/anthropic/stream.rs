@@ -36,7 +36,7 @@ impl Assembler for MessageStream {
             return Ok(());
         }
         let event = Value::Object(parse_answer(data)?);
-        Provider::Anthropic.wire().check(&event["error"])?;
+        Provider::Anthropic.vendor().wire.check(&event["error"])?;
         let index = event["index"].as_u64().unwrap_or_default();
         match event["type"].as_str().unwrap_or_default() {
             "message_start" => {

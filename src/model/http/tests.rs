@@ -317,6 +317,7 @@ fn call_is_not_retried_when_others_have_exhausted_the_limit() {
 struct Seventh;
 
 static SEVENTH: Vendor = Vendor {
+    wire: &Seventh,
     word: "seventh",
     name: "Seventh",
     telemetry_name: "seventh",
@@ -337,10 +338,6 @@ static SEVENTH: Vendor = Vendor {
 };
 
 impl Wire for Seventh {
-    fn vendor(&self) -> &'static Vendor {
-        &SEVENTH
-    }
-
     fn url(&self, endpoint: &Endpoint, spec: &ModelSpec, _delivery: Delivery) -> String {
         endpoint.url(&format!("/say/{}", spec.id))
     }
@@ -375,7 +372,7 @@ fn a_seventh_vendor_is_one_type() {
     let timeout = Duration::from_secs(60);
     let spec = ModelSpec::new("m7", Provider::OpenAi);
     let mut model = HttpModel::new(spec, route, Delivery::Whole, timeout, &clock, interrupt);
-    model.server.wire = &Seventh;
+    model.server.vendor = &SEVENTH;
     assert_eq!(said(&model), "hi you");
     let (_, head, body) = asked.recv().unwrap();
     let head = head.to_lowercase();
