@@ -21,13 +21,11 @@ pub fn of(
     }
     let vendor = spec.provider.vendor();
     let variable = vendor.url_variable;
-    let Some(value) = environment.get(variable) else {
-        let standard = vendor.url.ok_or_else(|| EndpointProblem::Unset {
-            variable: variable.to_owned(),
-            example: "https://NAME.openai.azure.com",
-        })?;
-        return Endpoint::parse(variable, standard, has_key);
-    };
+    let value = environment.get(variable).or(vendor.url);
+    let value = value.ok_or_else(|| EndpointProblem::Unset {
+        variable: variable.to_owned(),
+        example: "https://NAME.openai.azure.com",
+    })?;
     if !vendor.is_local {
         return Endpoint::parse(variable, value, has_key);
     }
