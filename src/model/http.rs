@@ -9,7 +9,7 @@ mod tests;
 
 use std::cell::Cell;
 use std::collections::VecDeque;
-use std::io::{self, BufWriter, IntoInnerError, Read, Write};
+use std::io::{self, BufWriter, Cursor, IntoInnerError, Read, Write};
 use std::path::Path;
 use std::time::Duration;
 
@@ -489,9 +489,7 @@ const PIECE: usize = 256 << 10;
 /// A request's body in pieces: none of them moves while the body grows, and each is freed once it is read.
 #[derive(Default)]
 struct BodyPieces {
-    pieces: VecDeque<Vec<u8>>,
-    /// The number of bytes already read from the first piece.
-    read: usize,
+    pieces: VecDeque<Cursor<Vec<u8>>>,
     /// The total number of bytes written.
     length: u64,
 }
@@ -499,7 +497,7 @@ struct BodyPieces {
 impl Write for BodyPieces {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.length += bytes.len() as u64;
-        self.pieces.push_back(bytes.to_vec());
+        self.pieces.push_back(Cursor::new(bytes.to_vec()));
         Ok(bytes.len())
     }
 
@@ -510,16 +508,12 @@ impl Write for BodyPieces {
 
 impl Read for BodyPieces {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let Some(first) = self.pieces.front() else {
+        let Some(first) = self.pieces.front_mut() else {
             return Ok(0);
         };
-        let rest = &first[self.read..];
-        let amount = rest.len().min(buffer.len());
-        buffer[..amount].copy_from_slice(&rest[..amount]);
-        self.read += amount;
-        if self.read == first.len() {
+        let amount = first.read(buffer)?;
+        if first.position() == first.get_ref().len() as u64 {
             self.pieces.pop_front();
-            self.read = 0;
         }
         Ok(amount)
     }
