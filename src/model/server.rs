@@ -20,7 +20,7 @@ use ureq::{Body, RequestBuilder};
 use super::error::{ModelError, VendorError, one_line};
 use super::setup::Setup;
 use super::spec::{ModelSpec, Provider};
-use super::wire::{Vendor, parse_answer};
+use super::wire::{Vendor, parse_answer, text};
 use crate::secret::ApiKey;
 use crate::sys::http::endpoint::{Endpoint, Proxies};
 use crate::sys::http::{HttpClient, HttpError};
@@ -141,17 +141,6 @@ pub struct PullProgress {
     pub total: Option<u64>,
 }
 
-#[derive(Deserialize)]
-struct Tags {
-    models: Option<Vec<Tag>>,
-}
-
-#[derive(Deserialize)]
-struct Tag {
-    name: Option<String>,
-    model: Option<String>,
-}
-
 /// A client of a vendor's API server.
 pub struct VendorServer {
     pub(super) vendor: &'static Vendor,
@@ -261,13 +250,13 @@ impl VendorServer {
         if !status.is_success() {
             return Err(not_ollama(self.refusal(status, &json)));
         }
-        let tags: Tags = serde_json::from_slice(&json)
+        let tags: Value = serde_json::from_slice(&json)
             .map_err(|source| not_ollama(ModelError::not_json(&json, source).to_string()))?;
-        let Some(models) = tags.models else {
+        let Some(models) = tags["models"].as_array() else {
             return Err(not_ollama(format!("`{}`", ModelError::snippet(&json))));
         };
-        let models = models.into_iter();
-        Ok(models.filter_map(|tag| tag.name.or(tag.model)).collect())
+        let name = |tag: &Value| text(&tag["name"]).or(text(&tag["model"]));
+        Ok(models.iter().filter_map(name).collect())
     }
 
     /// Returns an error if `model` is not among the `installed` models.
