@@ -21,11 +21,7 @@ static CATALOGUE: LazyLock<Vec<(String, Known)>> =
     LazyLock::new(|| read(include_str!("catalogue.json")).unwrap_or_default());
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct File<'a> {
-    /// The date on which the vendors' pages were read; never shown.
-    #[serde(rename = "read")]
-    _read: NaiveDate,
     #[serde(borrow)]
     models: Entries<'a>,
 }
