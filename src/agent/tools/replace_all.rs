@@ -5,6 +5,7 @@
 //! written. Files that are not UTF-8 are left unchanged.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 use regex::Regex;
 
@@ -14,6 +15,7 @@ use super::search::{LARGEST, READ_AT_MOST, SearchFiles, parsed};
 use crate::agent::tool::{Arguments, Effect, Parameter, Tool, ToolError, ToolOutput, ToolSpec};
 use crate::record::tool::Category;
 use crate::sys::numbers::counted;
+use crate::sys::text::regex;
 
 /// Maximum number of files changed by one call.
 const MOST_FILES: usize = 1000;
@@ -33,6 +35,10 @@ pub static REPLACE_IN_FILES: ToolSpec = ToolSpec::new(
     Effect::Writes,
 )
 .of_category(Category::Search);
+
+/// A group's name in a replacement, or an escaped dollar sign. A dollar sign without a name is literal.
+static REFERENCE: LazyLock<Regex> =
+    LazyLock::new(|| regex(r"\$(?:\$|\{(?<braced>[^}]+)\}|(?<bare>[0-9A-Za-z_]+))"));
 
 /// Replaces text in files of the project, never in others.
 pub struct ReplaceInFiles<'a>(pub FileAccess<'a>);
@@ -155,32 +161,20 @@ fn replaced(regex: &Regex, replacement: &str, text: &str) -> (String, usize) {
 
 /// Checks that the pattern has all groups named in the replacement; an unknown group would be replaced with nothing.
 fn check_groups(regex: &Regex, replacement: &str) -> Result<(), String> {
-    let mut rest = replacement;
-    while let Some((_, behind)) = rest.split_once('$') {
-        if let Some(behind) = behind.strip_prefix('$') {
-            rest = behind;
-            continue;
-        }
-        rest = behind;
-        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        let name = match behind.strip_prefix('{') {
-            Some(braced) => braced.split_once('}').map_or("", |(name, _)| name),
-            None => behind.split(|c| !is_part(c)).next().unwrap_or_default(),
-        };
-        let is_known = match name.parse::<usize>() {
-            Ok(number) => number < regex.captures_len(),
-            Err(_) => regex.capture_names().flatten().any(|known| known == name),
-        };
-        // A dollar sign without a name is literal.
-        if !name.is_empty() && !is_known {
-            return Err(format!(
-                "the replacement names the group {}, which the pattern has not; `${{1}}` is the first group before \
-                 letters, and `$$` is a dollar sign",
-                quoted(name)
-            ));
-        }
+    let is_known = |name: &str| match name.parse::<usize>() {
+        Ok(number) => number < regex.captures_len(),
+        Err(_) => regex.capture_names().flatten().any(|known| known == name),
+    };
+    let references = REFERENCE.captures_iter(replacement);
+    let mut names = references.filter_map(|found| found.name("braced").or(found.name("bare")));
+    match names.find(|name| !is_known(name.as_str())) {
+        None => Ok(()),
+        Some(name) => Err(format!(
+            "the replacement names the group {}, which the pattern has not; `${{1}}` is the first group before \
+             letters, and `$$` is a dollar sign",
+            quoted(name.as_str())
+        )),
     }
-    Ok(())
 }
 
 #[cfg(test)]
