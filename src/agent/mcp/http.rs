@@ -4,7 +4,6 @@
 //! an error, and that at most 16 MB of an answer are read.
 
 use std::io::Read as _;
-use std::rc::Rc;
 use std::sync::{LazyLock, OnceLock};
 use std::time::Duration;
 
@@ -194,16 +193,14 @@ impl WholeAnswer {
 /// A server and everything needed to call it.
 pub(super) struct Peer<'a> {
     pub caller: Caller,
-    /// The caller for the last calls after a signal, which does not interrupt them.
-    pub last: Caller,
     /// The URL without the query, for display.
     pub server: String,
     /// Interrupts every wait.
     pub interrupt: Interrupt,
     pub clock: &'a dyn Clock,
     pub observer: &'a dyn McpObserver,
-    /// Makes callers for the threads that read the server's stream of events.
-    pub make_caller: Rc<MakeCaller<'a>>,
+    /// Makes callers for the threads that read the server's stream of events, and for the last calls.
+    pub make_caller: Box<MakeCaller<'a>>,
 }
 
 /// Creates a caller that the given interrupt stops.
@@ -254,7 +251,7 @@ impl Peer<'_> {
         answer.body.map_err(|error| self.failed(error, deadline))
     }
 
-    /// Makes a call after a signal, within [`FAREWELL_LIMIT`], and ignores the outcome.
+    /// Makes a call after a signal, which does not interrupt it, within [`FAREWELL_LIMIT`], and ignores the outcome.
     pub fn call_last(
         &self,
         method: &'static str,
@@ -262,9 +259,12 @@ impl Peer<'_> {
         headers: &[(&'static str, String)],
         message: Option<Outgoing<'_>>,
     ) {
-        let _ = self.last.call(&HttpCall {
+        let Ok(never) = Interrupt::never() else {
+            return;
+        };
+        let _ = (self.make_caller)(&never).call(&HttpCall {
             method,
-            url,
+            url: url.or(Some(self.caller.server_url())),
             headers,
             body: message.map(Outgoing::to_text).as_deref(),
             limit: Some(FAREWELL_LIMIT),

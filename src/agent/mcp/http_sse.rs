@@ -2,6 +2,7 @@
 //! one event stream, which a thread reads. Each request is made on a thread as well, since its answer may arrive on the
 //! stream before the POST returns.
 
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::{io, thread};
@@ -19,7 +20,7 @@ use crate::sys::http::HttpError;
 const ACCEPTED: [u16; 2] = [202, 204];
 /// A server that uses this transport.
 pub(super) struct HttpSse<'a> {
-    pub peer: Peer<'a>,
+    pub peer: Rc<Peer<'a>>,
     pub stream: Option<AnswerStream>,
 }
 

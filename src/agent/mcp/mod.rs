@@ -153,37 +153,31 @@ impl<'a> McpClient<'a> {
             }
         };
         let server = endpoint.base().to_owned();
-        let never =
-            Interrupt::never().map_err(|error| McpError::no_answer(&server, error.to_string()))?;
         let (there, proxies) = (endpoint.clone(), options.proxies.clone());
         let (token, url) = (options.token.clone(), address.url());
         let headers = options.headers.clone();
-        let caller: Rc<MakeCaller<'_>> = Rc::new(move |interrupt: &Interrupt| Caller {
+        let make_caller: Box<MakeCaller<'_>> = Box::new(move |interrupt: &Interrupt| Caller {
             client: HttpClient::new(there.clone(), &proxies, interrupt, 0),
             token: token.clone(),
             headers: headers.clone(),
             url: url.clone(),
             with_slash: OnceLock::new(),
         });
-        let peer = || Peer {
-            caller: caller(&interrupt),
-            last: caller(&never),
+        let peer = Rc::new(Peer {
+            caller: make_caller(&interrupt),
             server: server.clone(),
-            interrupt: interrupt.clone(),
+            interrupt,
             clock: options.clock,
             observer: options.observer,
-            make_caller: Rc::clone(&caller),
-        };
+            make_caller,
+        });
         let streamable = Streamable {
-            peer: peer(),
+            peer: Rc::clone(&peer),
             session: None,
             headers_of_session: Vec::new(),
             listener: None,
         };
-        let older = HttpSse {
-            peer: peer(),
-            stream: None,
-        };
+        let older = HttpSse { peer, stream: None };
         let mut client = Self::new(server, Box::new(streamable), options);
         let Err(refused) = client.try_to_initialize() else {
             return Ok(client);

@@ -3,6 +3,7 @@
 //! Accesses the network. Guarantees that the session id is the one from the server, and that a stream that ends before
 //! the answer is resumed if it had event ids. The caller decides whether to repeat the whole request.
 
+use std::rc::Rc;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -26,7 +27,7 @@ const OPEN_LIMIT: Duration = Duration::from_secs(1);
 
 /// A server that uses this transport.
 pub(super) struct Streamable<'a> {
-    pub peer: Peer<'a>,
+    pub peer: Rc<Peer<'a>>,
     /// The id assigned by the server; the headers below also contain the negotiated version, which is needed to end the
     /// session.
     pub session: Option<String>,
