@@ -289,7 +289,7 @@ impl Peer<'_> {
         let mut messages = Incoming::read(message, awaited).into_iter();
         let answer = messages.find_map(|message| match message {
             Incoming::Answer(outcome) => Some(outcome),
-            Incoming::Asks(_) | Incoming::Progress(_) | Incoming::Other => None,
+            Incoming::Asks(_) | Incoming::Progress(_) => None,
         });
         let another = || problem("its answer is to another request".to_owned());
         Ok(answer.ok_or_else(another)??)

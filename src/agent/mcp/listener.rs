@@ -226,7 +226,6 @@ impl Reading {
                     self.reply(&reply);
                     continue;
                 }
-                Incoming::Other => continue,
             };
             let _ = self.teller.send(news);
         }

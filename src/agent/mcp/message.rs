@@ -51,37 +51,32 @@ pub enum Incoming {
     Asks(Value),
     /// The progress of the request whose answer is awaited, as a line for the user.
     Progress(String),
-    /// Anything else: another notification, an answer that is not awaited, or an invalid message.
-    Other,
 }
 
 impl Incoming {
-    /// Reads a message, or a batch of them; `awaited` is the id of the request whose answer is awaited.
+    /// Reads a message, or a batch of them; `awaited` is the id of the request whose answer is awaited. Other
+    /// notifications, answers that are not awaited and invalid messages are left out.
     pub fn read(message: Value, awaited: u64) -> Vec<Self> {
-        match message {
-            Value::Array(messages) => {
-                let one = |message| Self::of_one(message, awaited);
-                messages.into_iter().map(one).collect()
-            }
-            message => vec![Self::of_one(message, awaited)],
-        }
+        let messages = match message {
+            Value::Array(messages) => messages,
+            message => vec![message],
+        };
+        let one = |message| Self::of_one(message, awaited);
+        messages.into_iter().filter_map(one).collect()
     }
 
-    fn of_one(message: Value, awaited: u64) -> Self {
+    fn of_one(message: Value, awaited: u64) -> Option<Self> {
         let Value::Object(mut message) = message else {
-            return Self::Other;
+            return None;
         };
         let id = message.remove("id").filter(|id| !id.is_null());
         match (message.get("method"), id) {
-            (Some(Value::String(method)), Some(id)) => Self::Asks(reply(method, &id)),
+            (Some(Value::String(method)), Some(id)) => Some(Self::Asks(reply(method, &id))),
             (Some(Value::String(method)), None) if method == "notifications/progress" => {
-                let params = message.get("params").unwrap_or(&Value::Null);
-                progress(params, awaited).map_or(Self::Other, Self::Progress)
+                progress(message.get("params")?, awaited).map(Self::Progress)
             }
-            (None, Some(id)) if id == awaited => {
-                outcome(&mut message).map_or(Self::Other, Self::Answer)
-            }
-            _ => Self::Other,
+            (None, Some(id)) if id == awaited => outcome(&mut message).map(Self::Answer),
+            _ => None,
         }
     }
 }
@@ -167,25 +162,25 @@ mod tests {
     fn an_answer_is_what_has_our_id() {
         let error = |code, message: &str, data| {
             let message = message.to_owned();
-            Incoming::Answer(Err(RpcError {
+            Some(Incoming::Answer(Err(RpcError {
                 code,
                 message,
                 data,
-            }))
+            })))
         };
         for (message, expected) in [
             (
                 json!({"jsonrpc": "2.0", "id": 7, "result": {"a": 1}}),
-                Incoming::Answer(Ok(json!({"a": 1}))),
+                Some(Incoming::Answer(Ok(json!({"a": 1})))),
             ),
             (
                 json!({"id": 7, "result": null}),
-                Incoming::Answer(Ok(Value::Null)),
+                Some(Incoming::Answer(Ok(Value::Null))),
             ),
-            (json!({"id": 8, "result": {}}), Incoming::Other),
-            (json!({"id": "7", "result": {}}), Incoming::Other),
-            (json!({"id": null, "result": {}}), Incoming::Other),
-            (json!({"id": 7}), Incoming::Other),
+            (json!({"id": 8, "result": {}}), None),
+            (json!({"id": "7", "result": {}}), None),
+            (json!({"id": null, "result": {}}), None),
+            (json!({"id": 7}), None),
             (
                 json!({"id": 7, "error": {"code": -32602, "message": "no", "data": [1]}}),
                 error(-32602, "no", json!([1])),
@@ -197,40 +192,43 @@ mod tests {
             ),
             (
                 json!({"id": 7, "result": 1, "error": null}),
-                Incoming::Answer(Ok(json!(1))),
+                Some(Incoming::Answer(Ok(json!(1)))),
             ),
             (
                 json!({"id": 7, "method": "ping"}),
-                Incoming::Asks(json!({"jsonrpc": "2.0", "id": 7, "result": {}})),
+                Some(Incoming::Asks(
+                    json!({"jsonrpc": "2.0", "id": 7, "result": {}}),
+                )),
             ),
             (
                 json!({"id": "x", "method": "sampling/createMessage", "params": {}}),
-                Incoming::Asks(json!({"jsonrpc": "2.0", "id": "x", "error":
-                    {"code": -32601, "message": "this client does not answer `sampling/createMessage`"}})),
+                Some(Incoming::Asks(json!({"jsonrpc": "2.0", "id": "x", "error":
+                    {"code": -32601, "message": "this client does not answer `sampling/createMessage`"}}))),
             ),
-            (json!({"method": "notifications/progress"}), Incoming::Other),
+            (json!({"method": "notifications/progress"}), None),
             (
                 json!({"method": "notifications/progress", "params": {"progressToken": 7, "progress": 3, "total": 10, "message": "indexing"}}),
-                Incoming::Progress("3 of 10: indexing".to_owned()),
+                Some(Incoming::Progress("3 of 10: indexing".to_owned())),
             ),
             (
                 json!({"method": "notifications/progress", "params": {"progressToken": 7, "progress": 0.5}}),
-                Incoming::Progress("0.5".to_owned()),
+                Some(Incoming::Progress("0.5".to_owned())),
             ),
             (
                 json!({"method": "notifications/progress", "params": {"progressToken": 8, "progress": 3}}),
-                Incoming::Other,
+                None,
             ),
-            (json!("text"), Incoming::Other),
+            (json!("text"), None),
         ] {
             let text = message.to_string();
-            assert_eq!(Incoming::read(message, 7), [expected], "{text}");
+            assert_eq!(
+                Incoming::read(message, 7),
+                Vec::from_iter(expected),
+                "{text}"
+            );
         }
         let list = json!([{"method": "notifications/x"}, {"id": 7, "result": 1}]);
-        assert_eq!(
-            Incoming::read(list, 7),
-            [Incoming::Other, Incoming::Answer(Ok(json!(1)))]
-        );
+        assert_eq!(Incoming::read(list, 7), [Incoming::Answer(Ok(json!(1)))]);
     }
 
     #[test]

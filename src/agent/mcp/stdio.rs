@@ -137,7 +137,6 @@ impl Transport for Stdio<'_> {
                         Incoming::Answer(outcome) => return Ok(outcome?),
                         Incoming::Asks(reply) => self.send(&reply.to_string(), deadline)?,
                         Incoming::Progress(text) => self.observer.progress(&text),
-                        Incoming::Other => {}
                     }
                 }
             }

@@ -135,7 +135,6 @@ impl Streamable<'_> {
                     self.peer.observer.progress(&text);
                     None
                 }
-                Incoming::Other => None,
             })
         });
         if events.last_id().is_some() && events.last_id() != place.last_id.as_deref() {
