@@ -1,6 +1,5 @@
 //! Errors that end an agent's work early.
 
-use std::io;
 use std::time::Duration;
 
 use super::mcp::McpError;
@@ -221,11 +220,6 @@ fn more_money(over: &OverBudget) -> String {
         }
     }
 }
-
-/// An I/O error without further context.
-#[derive(Debug, thiserror::Error, miette::Diagnostic)]
-#[error(transparent)]
-pub struct Unsaid(#[from] pub io::Error);
 
 impl From<OverBudget> for AgentError {
     fn from(over: OverBudget) -> Self {

@@ -40,6 +40,6 @@ mod using;
 
 pub use self::ending::{Ended, Objection, ToolTries};
 pub use self::engine::{Agent, Brief};
-pub use self::error::{AgentError, Unsaid};
+pub use self::error::AgentError;
 pub use self::host::{Compressed, Env, Host, Note};
 pub(crate) use self::using::ToolUse;

@@ -1,25 +1,22 @@
 //! Runs specialists, each on a separate branch, and waits until they have finished.
 //!
 //! Uses the clock and sleeps only through its dependencies. Guarantees that the lineage is reported before each wait
-//! and after each run, that a response is of bounded length and contains no known key, and that even a long response is
-//! never copied.
+//! and after each run, and that a response is of bounded length and contains no known key.
 
 use std::cell::RefCell;
-use std::io::Write;
 use std::time::Duration;
 
 use super::branches::{BranchProgress, BranchState, REVIEW_LOG, Specialist, in_workspace};
 use super::lineage::BranchTracker;
 use super::pantheon::{MAY_BE_AT_WORK, Pantheon, ParentState, failed};
 use super::review::verdict_of;
+use crate::agent::AgentError;
 use crate::agent::tool::ToolError;
-use crate::agent::{AgentError, Unsaid};
 use crate::record::branches::BranchRecord;
 use crate::record::event::Event;
 use crate::record::orchestration::Polling;
 use crate::secret::Redactor;
 use crate::sys::environment::Clock;
-use crate::sys::excerpt::Excerpt;
 use crate::sys::excerpt::text::{bounded, tail_of};
 use crate::sys::interrupt::Interrupted;
 
@@ -233,7 +230,7 @@ impl Specialists<'_> {
                     status: state.status.clone(),
                     took: waited,
                 });
-                let response = self.shown(&state.output)?;
+                let response = self.shown(&state.output);
                 if state.progress == BranchProgress::Failed {
                     return Err(self.failure(id, agent, &response));
                 }
@@ -273,13 +270,8 @@ impl Specialists<'_> {
 
     /// Prepares a text of any length for a model. Redacts keys before shortening the text, since a cut through a key
     /// would leave part of it visible.
-    pub(crate) fn shown(&self, text: &str) -> Result<String, AgentError> {
-        let mut writer = self.redactor.writer(Excerpt::default());
-        let written = writer.write_all(text.as_bytes());
-        let excerpt = written
-            .and_then(|()| writer.finish())
-            .map_err(|error| AgentError::Host(Unsaid(error).into()))?;
-        Ok(bounded(&excerpt.into_text(), LONGEST_TEXT))
+    pub(crate) fn shown(&self, text: &str) -> String {
+        bounded(&self.redactor.text(text), LONGEST_TEXT)
     }
 
     fn failure(&self, id: &str, agent: Specialist, output: &str) -> ToolError {
@@ -508,16 +500,13 @@ mod tests {
     fn an_answer_is_bounded_behind_its_keys() {
         let script = Scripted::new([]);
         let specialists = script.specialists();
-        assert_eq!(
-            specialists.shown("a sekret-key-1 b").unwrap(),
-            "a [REDACTED]-1 b"
-        );
+        assert_eq!(specialists.shown("a sekret-key-1 b"), "a [REDACTED]-1 b");
         // A key would lie across each of the cuts.
         let keys = "sekret-key-1".repeat(200_000);
-        let shown = specialists.shown(&keys).unwrap();
+        let shown = specialists.shown(&keys);
         assert!(shown.len() <= LONGEST_TEXT && !shown.contains("sekret"));
         let escapes = "\u{1b}[1m".repeat(4 << 20);
-        let shown = specialists.shown(&escapes).unwrap();
+        let shown = specialists.shown(&escapes);
         assert!(shown.len() <= LONGEST_TEXT, "{}", shown.len());
         assert!(shown.contains(" bytes left out ...]"));
     }

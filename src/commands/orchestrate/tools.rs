@@ -112,7 +112,7 @@ impl Tool for ReadArtifact<'_, '_> {
         };
         let content = self.0.read(&branch, &path)?;
         let size = counted(content.len() as u64, "byte");
-        let content = self.0.shown(&content)?;
+        let content = self.0.shown(&content);
         Ok(ToolOutput {
             brief: Some(size),
             data: Some(json!({"branch_id": branch, "path": path, "content": content})),
