@@ -143,16 +143,17 @@ impl HistoryMessage {
         }
     }
 
+    /// Returns the content, followed by the calls, one a line.
+    fn with_calls(&self) -> String {
+        let calls = self.calls.iter();
+        let calls = calls.map(|call| format!("\n[{} {}]", call.name, call.input));
+        format!("{}{}", self.content, calls.collect::<String>())
+    }
+
     /// Returns the text to send. Only the agent's own words are not tagged.
     fn sent(&self) -> String {
         match (self.role, &self.tool) {
-            (Role::Assistant | Role::System, _) => {
-                let calls = self
-                    .calls
-                    .iter()
-                    .map(|call| format!("\n[{} {}]", call.name, call.input));
-                format!("{}{}", self.content, calls.collect::<String>())
-            }
+            (Role::Assistant | Role::System, _) => self.with_calls(),
             (Role::User, _) if self.is_tagged => self.content.to_string(),
             (Role::User, _) => tagged(Tag::USER_REQUEST, &[], &self.content),
             (Role::Tool, Some(tool)) => {
@@ -407,12 +408,8 @@ pub fn transcript<'m>(
             (Role::Tool, Some(tool)) => format!("Result of {tool}"),
             (Role::Tool, None) => "Note".to_owned(),
         };
-        let calls = message
-            .calls
-            .iter()
-            .map(|call| format!("\n{} {}", call.name, call.input));
-        let content = format!("{}{}", message.content, calls.collect::<String>());
-        format!("### {speaker}\n\n{}\n", bounded(&content, max_bytes))
+        let content = bounded(&message.with_calls(), max_bytes);
+        format!("### {speaker}\n\n{content}\n")
     });
     texts.collect::<Vec<_>>().join("\n")
 }
