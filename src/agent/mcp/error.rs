@@ -10,6 +10,7 @@ use super::message::RpcError;
 use crate::model::after_tries;
 use crate::secret::Redactor;
 use crate::sys::http::endpoint::EndpointProblem;
+use crate::sys::http::retry::{Advice, is_retryable};
 use crate::sys::interrupt::Interrupted;
 use crate::sys::text::{cut, one_line};
 
@@ -300,6 +301,21 @@ impl Failed {
             retry: Retry::Never,
             ends_session: false,
             status: None,
+        }
+    }
+
+    /// Creates a failure for an answer with an error status.
+    pub fn refused(error: McpError, status: u16, advice: &Advice) -> Self {
+        let may_pass = is_retryable(status, advice);
+        Self {
+            is_doubtful: matches!(status, 408 | 409 | 500..=502 | 504..=599),
+            retry: if may_pass {
+                Retry::After(advice.wait)
+            } else {
+                Retry::Never
+            },
+            status: Some(status),
+            ..Self::answered(error)
         }
     }
 

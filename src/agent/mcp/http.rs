@@ -14,14 +14,14 @@ use ureq::http::{HeaderMap, Request, Response, Uri};
 use ureq::{AsSendBody, Body};
 
 use super::address::shown;
-use super::error::{Failed, McpError, Retry, words};
+use super::error::{Failed, McpError, words};
 use super::message::{Incoming, Outgoing, error_without_id};
 use super::observer::McpObserver;
 use super::transport::{ANSWER_LIMIT, CHUNK, Deadline, FAREWELL_LIMIT, Retries};
 use crate::secret::ApiKey;
 use crate::sys::environment::Clock;
 use crate::sys::http::endpoint::Endpoint;
-use crate::sys::http::retry::{Advice, is_retryable};
+use crate::sys::http::retry::Advice;
 use crate::sys::http::{HttpClient, HttpError, header};
 use crate::sys::interrupt::Interrupt;
 use crate::sys::sse::{Event, Events};
@@ -340,28 +340,16 @@ impl Peer<'_> {
         });
         let error = rpc.map(McpError::Server).unwrap_or(McpError::Status {
             server: self.server.clone(),
+        Failed::refused(error, status, &advice)
             status,
             words: text,
             tries: 1,
         });
-        let may_pass = is_retryable(status, &advice);
-        let failed = if in_session && is_lost {
-            Failed::session_gone(error)
-        } else if may_pass {
-            Failed {
-                is_doubtful: !matches!(status, 429 | 503),
-                retry: Retry::After(advice.wait),
-                ..Failed::answered(error)
-            }
-        } else {
-            Failed {
-                is_doubtful: status >= 500,
-                ..Failed::answered(error)
-            }
-        };
-        Failed {
-            status: Some(status),
-            ..failed
+        if in_session && is_lost {
+            return Failed {
+                status: Some(status),
+                ..Failed::session_gone(error)
+            };
         }
     }
 }

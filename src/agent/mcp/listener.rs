@@ -18,7 +18,7 @@ use super::http::{Caller, EVENTS, HttpCall, Peer, WholeAnswer, is_stream, same_o
 use super::message::{Incoming, RpcError};
 use super::transport::{ASIDE, Deadline};
 use crate::sys::http::HttpError;
-use crate::sys::http::retry::{Advice, is_retryable};
+use crate::sys::http::retry::Advice;
 use crate::sys::interrupt::Interrupt;
 use crate::sys::sse::{Event, Events};
 
@@ -173,15 +173,7 @@ impl Reading {
                 words,
                 tries: 1,
             };
-            let failed = if is_retryable(status, &Advice::default()) {
-                Failed::unbegun(refused)
-            } else {
-                Failed::answered(refused)
-            };
-            return Failed {
-                status: Some(status),
-                ..failed
-            };
+            return Failed::refused(refused, status, &Advice::default());
         }
         if self.session.is_some() && self.endpoint.is_none() {
             self.opened(self.caller.server_url().to_owned());
