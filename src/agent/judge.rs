@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-pub(in crate::agent) use self::table::{AUDITED, AuditedProgram, is_whole};
+pub(in crate::agent) use self::table::is_whole;
 use self::table::{
     CHANGES_REPOSITORY, CODE, NEW_SCRIPT, OPTIONS, OVERWRITES, RUNS, has, list, rows,
 };
@@ -176,7 +176,7 @@ impl Judge<'_> {
         if let Some(reason) = guarded(name, arguments) {
             return Some(reason);
         }
-        let looks = rows("looking").any(|row| is_named(row, name));
+        let looks = rows("looking").any(|[names]| is_named(names, name));
         let overwrites = |word: &ShellWord| is_whole(&word.text, list("overwriting"));
         match name {
             // The pattern may expand to several operands, or to an option.
@@ -435,14 +435,22 @@ fn only_looks(words: &[ShellWord]) -> bool {
         for word in arguments.get(..count)? {
             full.extend([" ", &word.text]);
         }
-        let row = rows("looking").find(|row| is_named(*row, &full))?;
+        let row = rows::<3>("looking").find(|[names, ..]| is_named(names, &full))?;
         Some((row, arguments.get(count..)?))
     });
     found.is_some_and(|(row, rest)| takes(row, rest))
 }
 
-/// Returns whether a row describes this program or git subcommand.
-fn is_named([names, ..]: [&str; 3], name: &str) -> bool {
+/// Returns the row of a program or git subcommand that an auditor may run, after its names: its flags, those that take
+/// the next word, and the arguments to add.
+pub(in crate::agent) fn audited(name: &str) -> Option<[&'static str; 3]> {
+    let mut rows = rows::<4>("audited").filter(|[names, ..]| is_named(names, name));
+    rows.next()
+        .map(|[_, flags, values, added]| [flags, values, added])
+}
+
+/// Returns whether a row with these names describes this program or git subcommand.
+fn is_named(names: &str, name: &str) -> bool {
     if names.starts_with("git ") {
         return names.split(';').any(|known| known == name);
     }

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use regex::Regex;
 
-use crate::agent::judge::{AUDITED, AuditedProgram, is_whole};
+use crate::agent::judge::{audited, is_whole};
 use crate::agent::tools::command::AllowedCommand;
 use crate::agent::tools::place::{Found, Outside, ResolvedPath, quoted};
 use crate::project::repository::Repository;
@@ -195,19 +195,18 @@ fn checked(words: &[String], root: &Path) -> Result<Vec<String>, String> {
         [name, rest @ ..] => ((*name).to_owned(), rest),
         [] => return Err("there is no command".to_owned()),
     };
-    let program = AUDITED
-        .iter()
-        .find(|(known, ..)| *known == name)
-        .ok_or_else(|| format!("{} is not allowed", quoted(&name)))?;
-    checked_words(program, rest, root)
+    let program = audited(&name).ok_or_else(|| format!("{} is not allowed", quoted(&name)))?;
+    checked_words(&name, program, rest, root)
 }
 
 fn checked_words(
-    &(name, flags_allowed, takes, added): &AuditedProgram,
+    name: &str,
+    [flags_allowed, takes, added]: [&str; 3],
     words: &[&str],
     root: &Path,
 ) -> Result<Vec<String>, String> {
     let is_allowed = |flag: &str| is_whole(flag, flags_allowed);
+    let values = takes.split(';').filter_map(|one| one.split_once(' '));
     let is_git = name.starts_with("git ");
     let (mut flags, mut files, mut paths) = (Vec::new(), Vec::new(), Vec::new());
     let mut words = words.iter().copied();
@@ -216,7 +215,7 @@ fn checked_words(
             paths.extend(words.by_ref());
         } else if !word.starts_with('-') {
             files.push(word);
-        } else if let Some((_, value)) = takes.iter().find(|(flag, _)| *flag == word) {
+        } else if let Some((_, value)) = values.clone().find(|(flag, _)| *flag == word) {
             let next = words.next().unwrap_or_default();
             if next.is_empty() || !is_allowed(&format!("{word} {next}")) {
                 return Err(format!("{} wants {value} after it", quoted(word)));

@@ -57,43 +57,6 @@ pub(super) fn list(name: &str) -> &'static str {
     found.map_or("", |[_, text]| text)
 }
 
-/// A read-only program or git subcommand that an auditor may run without a shell: its name; a pattern for the flags it
-/// may be given, with a value after a blank; the flags whose value may be the next word, with a pattern for it; and the
-/// arguments that are added for git after the subcommand.
-pub(in crate::agent) type AuditedProgram = (
-    &'static str,
-    &'static str,
-    &'static [(&'static str, &'static str)],
-    &'static str,
-);
-
-/// The programs and options that an auditor's instructions name.
-// A format defined in the configuration may run a program.
-#[rustfmt::skip]
-pub(in crate::agent) const AUDITED: [AuditedProgram; 9] = [
-    ("cat", "-[nbsAETv]+", &[], ""),
-    ("head", HEAD_FLAGS, NUMBERS, ""),
-    ("tail", HEAD_FLAGS, NUMBERS, ""),
-    ("ls", LS_FLAGS, &[], ""),
-    ("dir", LS_FLAGS, &[], ""),
-    ("tree", r"-[adfsh]+|--noreport|-L ?\d{1,9}|-[IP] .*",
-        &[("-L", "a number"), ("-I", "a pattern"), ("-P", "a pattern")], ""),
-    ("git status", "-s|--short|-b|--branch|-sb|--porcelain(=v[12])?|-u(no|normal|all)?|--ignored", &[],
-        "--ignore-submodules=dirty"),
-    ("git diff", r"(?x: -w | -b | -U\d{1,9}
-        | --(stat|numstat|shortstat|name-only|name-status|cached|staged|summary|word-diff) )", &[],
-        "--no-ext-diff --no-textconv --ignore-submodules=dirty"),
-    ("git log", r"(?x: -p | -\d{1,9} | -n\x20?[+-]?\d{1,9}
-        | --(oneline|stat|patch|name-only|name-status|graph|decorate|all)
-        | --(since|until|author|grep)=.*
-        | --(format|pretty)=(oneline|short|medium|full|fuller|reference|raw|.*%.*) )", &[("-n", "a number")],
-        "--no-ext-diff --no-textconv"),
-];
-
-const HEAD_FLAGS: &str = r"-[qv]+|-\d{1,9}|-[nc] ?[+-]?\d{1,9}";
-const NUMBERS: &[(&str, &str)] = &[("-n", "a number"), ("-c", "a number")];
-const LS_FLAGS: &str = "-[aAlhRrtS1Fdpsi]+|--color=never|--group-directories-first";
-
 /// Returns whether `name` is in `names`, a list separated by blanks.
 pub(super) fn has(names: &str, name: &str) -> bool {
     names.split_whitespace().any(|known| known == name)
