@@ -61,6 +61,21 @@ pub(super) struct HttpCall<'c> {
 }
 
 impl<'c> HttpCall<'c> {
+    /// Creates a call of the server's own URL, without a body.
+    pub fn new(
+        method: &'static str,
+        headers: &'c [(&'static str, String)],
+        limit: Option<Duration>,
+    ) -> Self {
+        Self {
+            method,
+            url: None,
+            headers,
+            body: None,
+            limit,
+        }
+    }
+
     /// Creates a POST of a JSON text.
     pub fn post(
         url: Option<&'c str>,
@@ -69,11 +84,9 @@ impl<'c> HttpCall<'c> {
         limit: Duration,
     ) -> Self {
         Self {
-            method: "POST",
             url,
-            headers,
             body: Some(body),
-            limit: Some(limit),
+            ..Self::new("POST", headers, Some(limit))
         }
     }
 }
@@ -263,11 +276,9 @@ impl Peer<'_> {
             return;
         };
         let _ = (self.make_caller)(&never).call(&HttpCall {
-            method,
             url: url.or(Some(self.caller.server_url())),
-            headers,
             body: message.map(Outgoing::to_text).as_deref(),
-            limit: Some(FAREWELL_LIMIT),
+            ..HttpCall::new(method, headers, Some(FAREWELL_LIMIT))
         });
     }
 

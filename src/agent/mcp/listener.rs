@@ -148,14 +148,7 @@ impl Reading {
         headers.retain(|(name, _)| *name != "accept");
         headers.push(("accept", EVENTS.to_owned()));
         headers.extend(self.last_id.clone().map(|id| ("last-event-id", id)));
-        let called = self.caller.call(&HttpCall {
-            method: "GET",
-            url: None,
-            headers: &headers,
-            body: None,
-            limit: None,
-        });
-        let response = match called {
+        let response = match self.caller.call(&HttpCall::new("GET", &headers, None)) {
             Ok(response) => response,
             Err(error) => return no_answer(&error.to_string()),
         };

@@ -173,13 +173,7 @@ impl Streamable<'_> {
     ) -> Result<Response<Body>, Failed> {
         let mut headers = self.headers(message, EVENTS);
         headers.push(("last-event-id", id.to_owned()));
-        let call = HttpCall {
-            method: "GET",
-            url: None,
-            headers: &headers,
-            body: None,
-            limit: Some(deadline.left()),
-        };
+        let call = HttpCall::new("GET", &headers, Some(deadline.left()));
         let failed = match self.peer.call(&call, self.session.is_some(), deadline) {
             Ok(response) if is_stream(&response) => return Ok(response),
             Ok(_) => self.broken("the stream cannot be taken up again"),
@@ -255,13 +249,8 @@ impl Transport for Streamable<'_> {
             return;
         }
         // A server may refuse this, and let the session expire instead.
-        let _ = self.peer.caller.call(&HttpCall {
-            method: "DELETE",
-            url: None,
-            headers,
-            body: None,
-            limit: Some(END),
-        });
+        let call = HttpCall::new("DELETE", headers, Some(END));
+        let _ = self.peer.caller.call(&call);
     }
 }
 
