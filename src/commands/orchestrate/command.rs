@@ -178,7 +178,6 @@ fn carry_out(place: &OrchestratePlace<'_>, answers: AnswerSource<'_>) -> Result<
     }
     let (report, result) = {
         let orchestration = Orchestration {
-            context,
             place,
             run: &run,
             exchanges: &exchanges,
@@ -205,7 +204,6 @@ fn carry_out(place: &OrchestratePlace<'_>, answers: AnswerSource<'_>) -> Result<
 
 /// An orchestration in progress.
 struct Orchestration<'o, 'c> {
-    context: &'o Context<'o>,
     place: &'o OrchestratePlace<'o>,
     run: &'o AgentRun<'c>,
     exchanges: &'o ExchangeLog<'c>,
@@ -224,12 +222,11 @@ impl Orchestration<'_, '_> {
         let specialists = Specialists {
             branches: Pantheon {
                 tools: client,
-                redactor: self.context.redactor,
+                redactor: self.place.context.redactor,
                 output: self.output.clone(),
             },
             watcher: self,
             clock: self.clock,
-            redactor: self.context.redactor,
             polling: place.settings.polling,
             project: &place.settings.project_name,
             workspace: &place.settings.workspace_dir,
@@ -341,7 +338,10 @@ impl Orchestration<'_, '_> {
     /// Checks the model's last message. If it is not a report, the user can reply in an interactive run.
     fn ending(&self, ended: &Ended, specialists: &Specialists<'_>) -> Result<(), Objection> {
         let words = &ended.words;
-        self.context.reporter.event(&Event::Words(words.clone()));
+        self.place
+            .context
+            .reporter
+            .event(&Event::Words(words.clone()));
         let report = FinalReport::read(words);
         let answer = if report.is_err() && self.run.is_interactive() {
             self.answer(specialists)
@@ -457,7 +457,7 @@ fn take_up(specialists: &Specialists<'_>) -> Result<Value, Error> {
 
 impl Watcher for Orchestration<'_, '_> {
     fn event(&self, event: &Event) {
-        self.context.reporter.event(event);
+        self.place.context.reporter.event(event);
     }
 
     /// Saves the branches in the run's folder, so that even a killed run leaves a record of them.
@@ -468,11 +468,12 @@ impl Watcher for Orchestration<'_, '_> {
     }
 
     fn sleep(&self, duration: Duration) -> Result<(), Interrupted> {
+        let interrupt = &self.place.context.interrupt;
         if self.place.recorded.is_some() {
             // Replays do not wait, since everything has already happened.
-            return self.context.interrupt.check();
+            return interrupt.check();
         }
-        self.context.interrupt.sleep(duration)
+        interrupt.sleep(duration)
     }
 }
 

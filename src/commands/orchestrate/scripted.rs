@@ -76,7 +76,6 @@ impl Scripted {
             },
             watcher: self,
             clock: &self.clock,
-            redactor: &REDACTOR,
             polling: Polling {
                 initial: Seconds(Duration::from_secs(2)),
                 max: Seconds(Duration::from_secs(30)),

@@ -15,7 +15,6 @@ use crate::agent::tool::ToolError;
 use crate::record::branches::BranchRecord;
 use crate::record::event::Event;
 use crate::record::orchestration::Polling;
-use crate::secret::Redactor;
 use crate::sys::environment::Clock;
 use crate::sys::excerpt::text::{bounded, tail_of};
 use crate::sys::interrupt::Interrupted;
@@ -68,8 +67,6 @@ pub struct Specialists<'a> {
     pub watcher: &'a dyn Watcher,
     /// Measures how long an agent takes.
     pub clock: &'a dyn Clock,
-    /// Redacts known keys.
-    pub redactor: &'a Redactor,
     /// The intervals between polls of a branch, and the time limit.
     pub polling: Polling,
     /// The project that the branches belong to.
@@ -271,7 +268,7 @@ impl Specialists<'_> {
     /// Prepares a text of any length for a model. Redacts keys before shortening the text, since a cut through a key
     /// would leave part of it visible.
     pub(crate) fn shown(&self, text: &str) -> String {
-        bounded(&self.redactor.text(text), LONGEST_TEXT)
+        bounded(&self.branches.redactor.text(text), LONGEST_TEXT)
     }
 
     fn failure(&self, id: &str, agent: Specialist, output: &str) -> ToolError {
