@@ -36,6 +36,11 @@ impl Usd {
         Self(self.0 / 2.0)
     }
 
+    /// Rounds the amount to a millionth of a dollar, about the price of a token, so that sums can be compared exactly.
+    pub fn rounded(self) -> Self {
+        Self((self.0 * MILLION).round() / MILLION)
+    }
+
     /// Subtracts `spent`; the result is never below zero.
     pub fn less(self, spent: Self) -> Self {
         Self((self.0 - spent.0).max(0.0))
@@ -69,9 +74,9 @@ impl Sum for Usd {
 }
 
 impl Serialize for Usd {
-    /// Serializes the amount as a number, rounded to a millionth of a dollar: about the price of a token.
+    /// Serializes the amount as a number, [rounded](Usd::rounded).
     fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
-        out.serialize_f64((self.0 * MILLION).round() / MILLION)
+        out.serialize_f64(self.rounded().0)
     }
 }
 
@@ -79,7 +84,7 @@ impl fmt::Display for Usd {
     /// Formats the amount in cents; small amounts are shown to two significant digits.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Rounding first makes half a cent come out the same whether the amount was summed or read from a record.
-        let dollars = (self.0 * MILLION).round() / MILLION + 1e-9;
+        let dollars = self.rounded().0 + 1e-9;
         let digits = match self.0 {
             0.0 => 0,
             dollars if dollars >= 0.1 => 2,

@@ -21,55 +21,15 @@ use crate::sys::files::PathError;
 /// Name of the ledger in the directory of the results.
 pub const LEDGER: &str = "ledger.jsonl";
 
-/// Money in millionths of a dollar, so that sums are exact.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(from = "Usd", into = "Usd")]
-pub struct Micros(u64);
-
-impl Micros {
-    /// No money.
-    pub const ZERO: Self = Self(0);
-
-    /// Subtracts `other`; the result is never below zero.
-    pub fn less(self, other: Self) -> Self {
-        Self(self.0.saturating_sub(other.0))
-    }
-
-    /// Adds `other`.
-    pub fn plus(self, other: Self) -> Self {
-        Self(self.0.saturating_add(other.0))
-    }
-}
-
-impl From<Usd> for Micros {
-    fn from(amount: Usd) -> Self {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "an amount is from 0 to a billion dollars"
-        )]
-        Self((amount.dollars() * 1e6).round() as u64)
-    }
-}
-
-impl From<Micros> for Usd {
-    fn from(amount: Micros) -> Self {
-        #[expect(clippy::cast_precision_loss, reason = "a float has 15 digits")]
-        let dollars = amount.0 as f64 / 1e6;
-        // Only amounts above a billion dollars, the largest `Usd`, cannot be converted.
-        Self::try_from(dollars).unwrap_or_default()
-    }
-}
-
 /// The account of a task; its last line in the ledger applies.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Account {
     /// The task's id.
     pub task: String,
     /// The cost of the task's calls so far; an interrupted call counts with its maximum cost.
-    pub spent: Micros,
+    pub spent: Usd,
     /// The money that the task may still cost; 0 once it has ended.
-    pub reserved: Micros,
+    pub reserved: Usd,
     /// The code and name of the exit, once the task has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit: Option<(u8, String)>,
@@ -162,28 +122,26 @@ impl Ledger {
         &self,
         task: &str,
         limit: Option<Usd>,
-        spent: Micros,
+        spent: Usd,
         all: Option<Usd>,
-    ) -> Result<Micros, Error> {
+    ) -> Result<Usd, Error> {
         let mut records = Records::lock(&self.path)?;
         let mut accounts = read(&mut records)?;
         accounts.remove(task);
         let account = Account {
             task: task.to_owned(),
             spent,
-            reserved: limit.map_or(Micros::ZERO, |limit| Micros::from(limit).less(spent)),
+            reserved: limit.unwrap_or_default().less(spent).rounded(),
             ..Account::default()
         };
-        let others = accounts.values().fold(Micros::ZERO, |sum, other| {
-            sum.plus(other.spent).plus(other.reserved)
-        });
-        let taken = others.plus(spent);
-        let too_much = all.filter(|all| taken.plus(account.reserved) > Micros::from(*all));
+        let others = accounts.values().map(|other| other.spent + other.reserved);
+        let taken = others.sum::<Usd>() + spent;
+        let too_much = all.filter(|all| (taken + account.reserved).rounded() > all.rounded());
         if let Some(limit) = too_much {
             return Err(FleetError::OverBudget {
                 id: task.to_owned(),
-                needed: account.reserved.into(),
-                spent: taken.into(),
+                needed: account.reserved,
+                spent: taken,
                 limit,
             }
             .into());
@@ -201,7 +159,7 @@ impl Ledger {
     pub fn settle(
         &self,
         task: &str,
-        spent: Micros,
+        spent: Usd,
         exit: Option<(u8, String)>,
     ) -> Result<(), PathError> {
         let account = [Account {
@@ -220,8 +178,7 @@ impl Ledger {
 
 /// Returns the cost of all calls in these accounts.
 pub fn spent(accounts: &Accounts) -> Usd {
-    let spent = accounts.values().map(|account| account.spent);
-    spent.fold(Micros::ZERO, Micros::plus).into()
+    accounts.values().map(|account| account.spent).sum()
 }
 
 /// Returns `true` if there is anything at the path except an empty directory.
@@ -252,11 +209,7 @@ mod tests {
         Usd::try_from(dollars).unwrap()
     }
 
-    fn micros(dollars: f64) -> Micros {
-        usd(dollars).into()
-    }
-
-    const NOTHING: Micros = Micros::ZERO;
+    const NOTHING: Usd = Usd::ZERO;
 
     #[test]
     fn task_does_not_start_unless_its_budget_is_covered() {
@@ -266,14 +219,14 @@ mod tests {
         for task in ["a", "b", "c"] {
             // As floating-point numbers, three times 0.1 would exceed 0.3.
             let reserved = ledger.reserve(task, all.map(|_| usd(0.1)), NOTHING, all);
-            assert_eq!(reserved.unwrap(), micros(0.1));
+            assert_eq!(reserved.unwrap(), usd(0.1));
         }
         let refused = ledger
             .reserve("d", Some(usd(0.000_001)), NOTHING, all)
             .unwrap_err();
         assert_eq!(refused.exit().name(), "over-budget");
         ledger
-            .settle("a", micros(0.04), Some((0, "done".into())))
+            .settle("a", usd(0.04), Some((0, "done".into())))
             .unwrap();
         assert!(
             ledger
@@ -289,13 +242,13 @@ mod tests {
         let ledger = Ledger::of(dir.path());
         let (limit, all) = (Some(usd(1.0)), Some(usd(1.0)));
         ledger.reserve("a", limit, NOTHING, all).unwrap();
-        let left = ledger.reserve("a", limit, micros(0.4), all).unwrap();
-        assert_eq!(left, micros(0.6));
+        let left = ledger.reserve("a", limit, usd(0.4), all).unwrap();
+        assert_eq!(left, usd(0.6));
         assert_eq!(ledger.spent().unwrap(), usd(0.4));
         // Money that has been spent cannot be reserved again.
-        let left = ledger.reserve("a", limit, micros(1.0), None).unwrap();
+        let left = ledger.reserve("a", limit, usd(1.0), None).unwrap();
         assert_eq!(left, NOTHING);
-        ledger.settle("a", micros(0.7), None).unwrap();
+        ledger.settle("a", usd(0.7), None).unwrap();
         assert!(ledger.reserve("b", Some(usd(0.4)), NOTHING, all).is_err());
         assert!(ledger.reserve("b", Some(usd(0.3)), NOTHING, all).is_ok());
     }

@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 use super::sum::{self, Sum, Sums, TaskRow};
 use crate::commands::report::command::write_page;
 use crate::commands::report::page::tables;
-use crate::model::price::Usd;
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::past::sarif::MergedLog;
@@ -181,7 +180,7 @@ fn all(rows: &[TaskRow], has_page: impl Fn(&str) -> bool) -> Table {
         let numbers = vec![
             grouped(row.stat.files),
             grouped(row.lines()),
-            Usd::from(row.cost).to_string(),
+            row.cost.to_string(),
             elapsed(row.seconds.0),
         ];
         let error = row.error.as_ref();

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::error::FleetError;
-use super::ledger::{Ledger, Micros};
+use super::ledger::Ledger;
 use super::task::{Ended, LOCK};
 use crate::model::price::Usd;
 use crate::record::gate::GateChange;
@@ -44,7 +44,7 @@ pub struct TaskRow {
     /// The exit of its last run; null if it has no result yet.
     pub exit: Option<ExitRecord>,
     /// The cost of all its runs.
-    pub cost: Micros,
+    pub cost: Usd,
     /// The number of input tokens in its last run.
     pub input_tokens: u64,
     /// The number of output tokens in its last run.
@@ -149,7 +149,7 @@ pub fn read(
         }
         rows.push(TaskRow {
             id: name,
-            cost: account.map_or(Micros::ZERO, |account| account.spent),
+            cost: account.map_or(Usd::ZERO, |account| account.spent),
             is_not_begun: account.is_none_or(|account| !account.is_begun),
             error,
             ..TaskRow::default()
@@ -170,7 +170,7 @@ pub struct Sum {
     /// The number of tasks that have succeeded.
     pub done: u64,
     /// The cost of all their runs.
-    pub cost: Micros,
+    pub cost: Usd,
     /// The number of input tokens.
     pub input_tokens: u64,
     /// The number of output tokens.
@@ -184,14 +184,14 @@ impl Sum {
     pub fn texts(&self) -> [String; 6] {
         let counts = [self.tasks, self.done, self.input_tokens, self.output_tokens];
         let [tasks, done, input, output] = counts.map(grouped);
-        let (cost, time) = (Usd::from(self.cost).to_string(), elapsed(self.seconds.0));
+        let (cost, time) = (self.cost.to_string(), elapsed(self.seconds.0));
         [tasks, done, cost, input, output, time]
     }
 
     fn add(&mut self, row: &TaskRow) {
         self.tasks += 1;
         self.done += u64::from(row.is_done() == Some(true));
-        self.cost = self.cost.plus(row.cost);
+        self.cost = self.cost + row.cost;
         self.input_tokens = self.input_tokens.saturating_add(row.input_tokens);
         self.output_tokens = self.output_tokens.saturating_add(row.output_tokens);
         self.seconds = Seconds(self.seconds.0.saturating_add(row.seconds.0));
@@ -217,7 +217,7 @@ impl Sums {
             let pairs = row.labels.iter();
             let labels = pairs.map(|(name, value)| ("label", format!("{name}={value}")));
             // The last run may have ended before it chose a model.
-            let is_unknown = row.model.is_empty() && row.cost > Micros::ZERO;
+            let is_unknown = row.model.is_empty() && row.cost > Usd::ZERO;
             let model = if is_unknown { "unknown" } else { &row.model };
             let named = [("outcome", row.outcome()), ("model", model)];
             let known = named.into_iter().filter(|(_, value)| !value.is_empty());

@@ -18,7 +18,7 @@ use super::args::ResultArgs;
 use super::child::{Child, own_key, remove_keys, write_inputs};
 use super::clone::{Origin, Repositories, place};
 use super::error::FleetError;
-use super::ledger::{Ledger, Micros};
+use super::ledger::Ledger;
 use super::manifest::{CheckWords, Manifest, Start, Task};
 use super::pins;
 use crate::commands::cli::values::PROGRAM;
@@ -70,7 +70,7 @@ pub struct TaskPart {
     /// The task's labels.
     pub labels: BTreeMap<String, String>,
     /// The cost of all its runs.
-    pub cost: Micros,
+    pub cost: Usd,
     max_cost: Option<Usd>,
 }
 
@@ -335,7 +335,7 @@ impl Attempt<'_> {
             let start = self.start(&runs);
             self.ask(&repositories, commit, &start)?
         };
-        if is_short(&record) && cut_off_in(&folder.project)? > Micros::ZERO {
+        if is_short(&record) && cut_off_in(&folder.project)? > Usd::ZERO {
             // The run knows only the amount that was left for it.
             let error = self.used_up()?;
             record.end_with(&error, error.hint());
@@ -359,12 +359,15 @@ impl Attempt<'_> {
         let query = self.manifest.query(task).unwrap_or_default();
         write_inputs(context, task, &query, &folder.clone)?;
         let spent = spent_in(&folder.project)?;
-        if task.max_cost.is_some_and(|limit| spent >= limit.into()) {
+        if task
+            .max_cost
+            .is_some_and(|limit| spent.rounded() >= limit.rounded())
+        {
             return Err(self.used_up()?);
         }
         let ledger = &self.ledger;
         let reserved = ledger.reserve(&task.id, task.max_cost, spent, self.limit)?;
-        let limit = task.max_cost.map(|_| reserved.into());
+        let limit = task.max_cost.map(|_| reserved);
         remove(&folder.path.join(RESULT))?;
         if task.searches() && *start != Start::Anew {
             let mut words = [PROGRAM, "recover", "--root"].map(OsString::from).to_vec();
@@ -398,8 +401,8 @@ impl Attempt<'_> {
         let (task, project) = (self.task, &self.folder.project);
         let error = FleetError::UsedUp {
             id: task.id.clone(),
-            spent: spent_in(project)?.into(),
-            cut_off: cut_off_in(project)?.into(),
+            spent: spent_in(project)?,
+            cut_off: cut_off_in(project)?,
             limit: task.max_cost.unwrap_or_default(),
         };
         Ok(error.into())
@@ -475,7 +478,7 @@ impl Attempt<'_> {
     }
 
     /// Writes the task's result to its folder.
-    fn leave(&self, record: RunRecord, spent: Micros) -> Result<Ended, Error> {
+    fn leave(&self, record: RunRecord, spent: Usd) -> Result<Ended, Error> {
         let (task, folder) = (self.task, self.folder);
         let part = TaskPart {
             id: task.id.clone(),
@@ -529,21 +532,19 @@ impl Attempt<'_> {
 }
 
 /// Returns the cost of all runs in a task's clone. An interrupted call counts with its maximum cost.
-fn spent_in(project: &Project) -> Result<Micros, PathError> {
+fn spent_in(project: &Project) -> Result<Usd, PathError> {
     costs_in(project, |step| step.cost.or(step.at_most))
 }
 
 /// Returns the maximum cost of the interrupted calls in a task's clone.
-fn cut_off_in(project: &Project) -> Result<Micros, PathError> {
+fn cut_off_in(project: &Project) -> Result<Usd, PathError> {
     costs_in(project, |step| step.at_most.filter(|_| step.cost.is_none()))
 }
 
-fn costs_in(project: &Project, cost: fn(&Step) -> Option<Usd>) -> Result<Micros, PathError> {
+fn costs_in(project: &Project, cost: fn(&Step) -> Option<Usd>) -> Result<Usd, PathError> {
     let runs = history::latest(project)?;
     let steps = runs.flat_map(|run| run.steps(project));
-    Ok(steps.fold(Micros::ZERO, |sum, past| {
-        sum.plus(cost(&past.step).unwrap_or_default().into())
-    }))
+    Ok(steps.filter_map(|past| cost(&past.step)).sum())
 }
 
 /// Moves the runs' folders into the clone or out of it.
