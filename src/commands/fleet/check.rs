@@ -87,8 +87,6 @@ pub fn check(
     let mut estimated: HashMap<String, Result<Cost, String>> = HashMap::new();
     for (task, pin) in tasks.iter().zip(pins) {
         context.interrupt.check()?;
-        let query = manifest.query(task).unwrap_or_default();
-        let build = manifest.build(task).unwrap_or_default();
         let pinned = pin.as_ref();
         let digest = pinned.map_or_else(FleetError::to_string, TaskPin::digest);
         let key = format!("{digest} {:?} {:?}", task.env_key, task.max_cost);
@@ -99,9 +97,9 @@ pub fn check(
                     repository: &task.repository,
                     commit: &pin.commit,
                     branch: "check",
-                    build: build.as_deref(),
+                    build: task.script.as_deref(),
                 };
-                dry_run(context, &repositories, (task, &query), (&origin, &clone))
+                dry_run(context, &repositories, task, (&origin, &clone))
             });
             // The clone is in a temporary directory, so a failure to remove it does no harm.
             let _ = fs::remove_dir_all(&clone);
@@ -147,7 +145,7 @@ pub fn check(
 fn dry_run(
     context: &Context<'_>,
     repositories: &Repositories,
-    (task, query): (&Task, &str),
+    task: &Task,
     (origin, clone): (&Origin<'_>, &Path),
 ) -> Result<Cost, Error> {
     let key = own_key(context, task)?;
@@ -163,7 +161,7 @@ fn dry_run(
         find_models(&context, task)?;
         return Ok(Cost::default());
     }
-    write_inputs(context, task, query, clone)?;
+    write_inputs(context, task, clone)?;
     let words = task.words(clone, &Start::Dry, task.max_cost);
     let room = clone.parent().unwrap_or(clone);
     let (output, errors) = (room.join(".dry-run.json"), room.join(".dry-run.txt"));

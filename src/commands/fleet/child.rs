@@ -117,12 +117,7 @@ impl Child {
 ///
 /// # Errors
 /// Fails if something cannot be read or written.
-pub fn write_inputs(
-    context: &Context<'_>,
-    task: &Task,
-    query: &str,
-    clone: &Path,
-) -> Result<(), Error> {
+pub fn write_inputs(context: &Context<'_>, task: &Task, clone: &Path) -> Result<(), Error> {
     for name in [CONFIG, LOGS] {
         make_directory(&clone.join(name)).map_err(|error| match error.kind() {
             io::ErrorKind::NotADirectory => {
@@ -133,8 +128,8 @@ pub fn write_inputs(
         })?;
     }
     let config = clone.join(CONFIG);
-    if !query.is_empty() {
-        write(&clone.join(QUERY), 0o666, query.as_bytes())?;
+    if !task.text.is_empty() {
+        write(&clone.join(QUERY), 0o666, task.text.as_bytes())?;
     }
     if let Some(models) = context.project.models().map_err(NotReady::of)? {
         write(&config.join("models.json"), 0o666, models.as_bytes())?;

@@ -4,10 +4,10 @@
 //! of queries and builds are in the manifest's directory, and that flags form a command line of the task's workflow
 //! without changing what the fleet itself decides.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -89,6 +89,9 @@ pub struct Task {
     query: Option<String>,
     #[serde(default)]
     query_file: Option<PathBuf>,
+    /// The query, as given or from its file; empty for a consistency report.
+    #[serde(skip)]
+    pub text: Arc<str>,
     /// The workflow.
     #[serde(default)]
     pub workflow: Workflow,
@@ -99,6 +102,9 @@ pub struct Task {
     flags: Map<String, Value>,
     #[serde(default)]
     build: Option<String>,
+    /// The task's own build script, as given or from its file.
+    #[serde(skip)]
+    pub script: Option<Arc<str>>,
     /// The environment variable that contains the key.
     #[serde(default)]
     pub env_key: Option<String>,
@@ -169,14 +175,14 @@ impl Task {
     }
 
     /// Returns a digest of the task's work, apart from its query.
-    pub fn digest(&self, build: Option<&str>) -> String {
+    pub fn digest(&self) -> String {
         let parts = json!([
             self.repository,
             self.reference,
             format!("{:?}", self.workflow),
             self.model,
             self.flags,
-            build
+            self.script.as_deref()
         ]);
         sha256::of(parts.to_string())
     }
@@ -187,9 +193,10 @@ pub struct Manifest {
     /// The manifest's absolute path.
     pub path: PathBuf,
     text: String,
-    /// The contents of the files that the manifest names, by path.
-    files: RefCell<HashMap<PathBuf, Result<String, String>>>,
 }
+
+/// The contents of the files that a manifest names, by path.
+type Files = HashMap<PathBuf, Result<Arc<str>, String>>;
 
 impl Manifest {
     /// Reads a manifest.
@@ -216,11 +223,8 @@ impl Manifest {
                 .collect();
             return Err(FleetError::Secrets { path, found }.into());
         }
-        Ok(Self {
-            text: text.to_owned(),
-            path,
-            files: RefCell::default(),
-        })
+        let text = text.to_owned();
+        Ok(Self { path, text })
     }
 
     /// Returns the directory to which paths are relative.
@@ -235,9 +239,9 @@ impl Manifest {
     pub fn tasks(&self, check: CheckWords<'_>) -> Result<Vec<Task>, FleetError> {
         let (mut tasks, mut mistakes) = (Vec::new(), Vec::new());
         let mut ids = HashSet::new();
-        let mut checked = HashMap::new();
+        let (mut files, mut checked) = (Files::new(), HashMap::new());
         for line in self.text.lines() {
-            let parsed = self.parse(line, &mut |task| {
+            let parsed = self.parse(line, &mut files, &mut |task| {
                 let key = (task.workflow, Value::from(task.flags.clone()).to_string());
                 let known = checked.entry(key).or_insert_with(|| {
                     let flags = task.flags.iter().filter(|(_, value)| **value == false);
@@ -262,34 +266,9 @@ impl Manifest {
         Err(FleetError::Manifest { path, mistakes })
     }
 
-    /// Returns the task's query; empty for a consistency report.
-    ///
-    /// # Errors
-    /// Returns the reason why the file with the query cannot be used.
-    pub fn query(&self, task: &Task) -> Result<String, String> {
-        match (&task.query, &task.query_file) {
-            (Some(query), None) => Ok(query.clone()),
-            (None, Some(path)) => self.file(path),
-            _ => Ok(String::new()),
-        }
-    }
-
-    /// Returns the task's own build script.
-    ///
-    /// # Errors
-    /// Returns the reason why the script's file cannot be used.
-    pub fn build(&self, task: &Task) -> Result<Option<String>, String> {
-        let build = task.build.as_ref().map(|build| match build {
-            script if script.starts_with(SHEBANG) => Ok(script.clone()),
-            path => self.file(Path::new(path)),
-        });
-        build.transpose()
-    }
-
-    /// Reads a file in the manifest's directory or below it.
-    fn file(&self, path: &Path) -> Result<String, String> {
-        let mut files = self.files.borrow_mut();
-        let read = files.entry(path.to_owned()).or_insert_with(|| {
+    /// Reads a file in the manifest's directory or below it, unless it is among the `known` ones.
+    fn file(&self, known: &mut Files, path: &Path) -> Result<Arc<str>, String> {
+        let read = || {
             let is_plain = |part: Component<'_>| matches!(part, Component::Normal(_));
             if !path.components().all(is_plain) {
                 return Err("name a file in the manifest's directory, or below it".to_owned());
@@ -302,26 +281,39 @@ impl Manifest {
             let content = files::read(&found, Links::Refused, LARGEST_TEXT)
                 .map_err(|error| error.to_string())?;
             let text = String::from_utf8(content).map_err(|_| "it is not UTF-8".to_owned())?;
-            ensure(!text.trim().is_empty(), "it is empty").map(|()| text)
-        });
-        let described = |reason: &String| format!("`{}`: {reason}", path.display());
-        read.as_ref().map(String::clone).map_err(described)
+            ensure(!text.trim().is_empty(), "it is empty").map(|()| text.into())
+        };
+        let described = |reason: String| format!("`{}`: {reason}", path.display());
+        let read = || read().map_err(described);
+        known.entry(path.to_owned()).or_insert_with(read).clone()
     }
 
     fn parse(
         &self,
         line: &str,
+        files: &mut Files,
         check: &mut dyn FnMut(&Task) -> Result<(), String>,
     ) -> Result<Task, Misplaced> {
-        let task: Task = Positions(&self.text).object(line)?;
+        let mut task: Task = Positions(&self.text).object(line)?;
+        let text = match &task.query_file {
+            Some(path) => self.file(files, path),
+            None => Ok(task.query.as_deref().unwrap_or_default().into()),
+        };
+        let script = task.build.as_deref().map(|build| match build {
+            script if script.starts_with(SHEBANG) => Ok(script.into()),
+            path => self.file(files, Path::new(path)),
+        });
         let free = "it must be more than 0: leave it out for a model that costs nothing";
         let faults = [
             ("id", check_id(&task.id)),
             ("repository", check_repository(&task.repository)),
             ("ref", check_ref(&task.reference)),
             ("query", check_query(&task)),
-            ("query_file", self.query(&task).map(drop)),
-            ("build", self.build(&task).map(drop)),
+            ("query_file", text.map(|text| task.text = text)),
+            (
+                "build",
+                script.transpose().map(|script| task.script = script),
+            ),
             ("flags", check_flags(&task.flags)),
             ("env_key", check_key(&task)),
             ("max_cost", ensure(task.max_cost != Some(Usd::ZERO), free)),

@@ -116,10 +116,7 @@ pub fn pins(
     }
     let (mut pins, mut others) = (Vec::new(), Vec::new());
     for task in tasks {
-        // The manifest has been checked, so its files can be read.
-        let query = manifest.query(task).unwrap_or_default();
-        let build = manifest.build(task).unwrap_or_default();
-        let (query, digest) = (sha256::of(query), task.digest(build.as_deref()));
+        let (query, digest) = (sha256::of(&*task.text), task.digest());
         if let Some(pin) = known.get(&task.id) {
             if pin.query != query {
                 others.push(format!("query of `{}`", task.id));

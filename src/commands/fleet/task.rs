@@ -204,7 +204,6 @@ pub fn task(
             task,
             index,
             commit: pin.map(|pin| pin.map_or_else(String::new, |pin| pin.commit)),
-            build: manifest.build(task).unwrap_or_default(),
             branch: format!("code-commit/{}", task.id),
             folder: &folder,
             ledger,
@@ -280,7 +279,6 @@ struct Attempt<'a> {
     index: usize,
     /// The commit at which to begin, or the reason why it cannot be found.
     commit: Result<String, FleetError>,
-    build: Option<String>,
     branch: String,
     folder: &'a TaskFolder,
     ledger: Ledger,
@@ -320,7 +318,7 @@ impl Attempt<'_> {
             repository: &task.repository,
             commit,
             branch: &self.branch,
-            build: self.build.as_deref(),
+            build: task.script.as_deref(),
         };
         self.prepare(&repositories, &origin)?;
         let mut runs: Vec<PastRun> = history::latest(&folder.project)?.collect();
@@ -356,8 +354,7 @@ impl Attempt<'_> {
         start: &Start,
     ) -> Result<RunRecord, Error> {
         let (context, task, folder) = (self.context, self.task, self.folder);
-        let query = self.manifest.query(task).unwrap_or_default();
-        write_inputs(context, task, &query, &folder.clone)?;
+        write_inputs(context, task, &folder.clone)?;
         let spent = spent_in(&folder.project)?;
         if task
             .max_cost
@@ -500,8 +497,7 @@ impl Attempt<'_> {
 
     /// Returns the first line of the query.
     fn title(&self) -> String {
-        let query = self.manifest.query(self.task).unwrap_or_default();
-        let title = match first_line(&query) {
+        let title = match first_line(&self.task.text) {
             "" => "a report",
             line => line,
         };
