@@ -18,7 +18,7 @@ use crate::sys::error::Error;
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError, is_no_file};
 use crate::sys::git::program_outside;
 use crate::sys::numbers::counted;
-use crate::sys::text::{escaped, one_line};
+use crate::sys::text::{below, escaped, first_lines, one_line};
 use crate::ui::lent;
 
 #[derive(Debug, Clone, Args)]
@@ -87,7 +87,7 @@ pub(crate) enum StatementError {
     )]
     NoStatement(PathBuf),
     /// The statement differs from the run.
-    #[error("the statement is not what `{run}` says:{}", listed(differences))]
+    #[error("the statement is not what `{run}` says:{}", below(first_lines(differences.clone(), NAMED)))]
     #[diagnostic(
         code("not-proven"),
         help("the statement or the run's folder was changed, and proves nothing")
@@ -107,15 +107,6 @@ pub(crate) enum StatementError {
         )
     )]
     BadSignature(String),
-}
-
-fn listed(differences: &[String]) -> String {
-    let lines = differences.iter().take(NAMED);
-    let listed: String = lines.map(|line| format!("\n  {line}")).collect();
-    match differences.len().saturating_sub(NAMED) {
-        0 => listed,
-        more => format!("{listed}\n  … and {more} more"),
-    }
 }
 
 /// Writes the statement about a run.

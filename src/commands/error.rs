@@ -10,6 +10,7 @@ use crate::edit::verify::REJECTED;
 use crate::edit::{Rejection, Rule};
 use crate::record::result::WarningRecord;
 use crate::run::past::warnings::is_denied;
+use crate::sys::text::below;
 
 /// Errors from running a command.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
@@ -77,7 +78,7 @@ pub(crate) enum CommandError {
     /// The change has warnings that the user denies.
     #[error(
         "the build passed, but the change has warnings that `--deny-warnings` denies:{}",
-        listed(warnings)
+        below(warnings.iter().map(ToString::to_string))
     )]
     #[diagnostic(
         code("warnings-denied"),
@@ -239,11 +240,6 @@ fn outside(command: &str) -> &'static str {
             "start the agent without a request, on the screen or with `--plain`, and type it there"
         }
     }
-}
-
-fn listed(warnings: &[DeniedWarning]) -> String {
-    let lines = warnings.iter().map(|warning| format!("\n  {warning}"));
-    lines.collect()
 }
 
 /// The hint after the last repair.

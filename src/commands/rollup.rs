@@ -18,7 +18,7 @@ use crate::run::recovery;
 use crate::sys::atomic_file;
 use crate::sys::files::PathError;
 use crate::sys::numbers::{counted, grouped, percent};
-use crate::sys::text::first_lines;
+use crate::sys::text::{below, first_lines};
 use crate::ui::columns::{self, Align};
 
 #[derive(Debug, Clone, Args)]
@@ -159,8 +159,7 @@ fn advice(budget: u64, total: u64, proposal: &[&Rolled]) -> String {
         let (tokens, path) = (grouped(file.tokens), file.path.escape_debug());
         format!("{tokens:>9}  {path}")
     });
-    let lines = first_lines(files, NAMED).into_iter();
-    text.extend(lines.map(|line| format!("\n  {line}")));
+    text += &below(first_lines(files, NAMED));
     text.push_str("\nto include only some paths, run `code-commit rollup PATH…`");
     text
 }

@@ -44,6 +44,12 @@ pub(crate) fn first_lines(lines: impl IntoIterator<Item = String>, most: usize) 
     first
 }
 
+/// Formats lines as a list below a sentence.
+pub(crate) fn below(lines: impl IntoIterator<Item = String>) -> String {
+    let lines = lines.into_iter();
+    lines.map(|line| format!("\n  {line}")).collect()
+}
+
 /// Returns the texts before and after each occurrence of `word` as a whole word.
 pub(crate) fn around_word<'t>(
     text: &'t str,

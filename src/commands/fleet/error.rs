@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::model::price::Usd;
 use crate::sys::positions::Misplaced;
-use crate::sys::text::first_lines;
+use crate::sys::text::{below, first_lines};
 
 /// A mistake in a manifest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
@@ -15,7 +15,7 @@ pub struct Mistake(#[from] pub Misplaced);
 #[derive(Debug, Clone, thiserror::Error, miette::Diagnostic)]
 pub enum FleetError {
     /// The manifest has mistakes.
-    #[error("`{}` has mistakes:{}", .path.display(), listed(.mistakes))]
+    #[error("`{}` has mistakes:{}", .path.display(), below(first_lines(.mistakes.iter().map(ToString::to_string), SHOWN)))]
     #[diagnostic(
         code("not-ready/settings"),
         help("fix it; docs/fleet.md describes the fields")
@@ -62,7 +62,7 @@ pub enum FleetError {
     #[diagnostic(code("usage"), help("name the directory that `--out` had"))]
     NoResults(PathBuf),
     /// Branches could not be created.
-    #[error("the branches `{branch}` are not made:{}", .problems.iter().map(|problem| format!("\n  {problem}")).collect::<String>())]
+    #[error("the branches `{branch}` are not made:{}", below(.problems.clone()))]
     #[diagnostic(
         code("not-ready"),
         help("fix these, or take single changes: `git fetch DIR/ID/branch.bundle code-commit/ID`")
@@ -288,8 +288,3 @@ pub enum FleetError {
 
 /// Maximum number of mistakes shown.
 const SHOWN: usize = 20;
-
-fn listed(mistakes: &[Mistake]) -> String {
-    let lines = first_lines(mistakes.iter().map(Mistake::to_string), SHOWN).into_iter();
-    lines.map(|line| format!("\n  {line}")).collect()
-}

@@ -23,6 +23,7 @@ use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
 use crate::sys::git::PROTOCOLS;
 use crate::sys::positions::{self, Entries, Misplaced, Positions};
 use crate::sys::sha256;
+use crate::sys::text::below;
 
 /// Maximum size of a manifest, in bytes.
 const LARGEST: u64 = 64 * MIB;
@@ -217,10 +218,10 @@ impl Manifest {
         })?;
         let found = credentials::find("manifest", text, context.redactor);
         if !found.is_empty() {
-            let found = found
+            let lines = found
                 .iter()
-                .map(|found| format!("\n  line {}: {}", found.line, found.kind))
-                .collect();
+                .map(|it| format!("line {}: {}", it.line, it.kind));
+            let found = below(lines);
             return Err(FleetError::Secrets { path, found }.into());
         }
         let text = text.to_owned();
