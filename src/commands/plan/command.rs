@@ -125,12 +125,10 @@ fn in_session(
     let open = || open_session(context, home, arguments, &options);
     let resumed = is_resumed.then(open).transpose()?;
     if let Some(stored) = &resumed {
-        let path = stored.session.borrow().document(context.project.root());
-        checkpoint::roll_back(context, stored, &document_of(context, stored, &path))?;
+        checkpoint::roll_back(context, stored, &document_of(context, stored))?;
     }
     let is_over = |stored: &OpenPlan<'_>| {
-        let path = stored.session.borrow().document(context.project.root());
-        let read = document_of(context, stored, &path).read();
+        let read = document_of(context, stored).read();
         let is_open = |tasks: Vec<PlanTask>| tasks.iter().any(PlanTask::is_open);
         !stored.is_under_way() && read.is_ok_and(|read| !is_open(read.plan().tasks))
     };
@@ -194,9 +192,9 @@ fn advice(error: &Error) -> Option<String> {
 }
 
 /// Returns the document of a session's plan.
-fn document_of<'p>(context: &'p Context<'_>, open: &OpenPlan<'_>, path: &'p Path) -> PlanFile<'p> {
+fn document_of<'p>(context: &'p Context<'_>, open: &OpenPlan<'_>) -> PlanFile<'p> {
     PlanFile {
-        path,
+        path: open.session.borrow().document(context.project.root()),
         is_private: open.state(|state| state.plan_file.is_none()),
         clock: context.clock,
         redactor: context.redactor,
@@ -206,9 +204,8 @@ fn document_of<'p>(context: &'p Context<'_>, open: &OpenPlan<'_>, path: &'p Path
 /// Shows the last request of a resumed session and, if it is done, the summary of the work.
 fn recap(context: &Context<'_>, stored: &OpenPlan<'_>) {
     let state = stored.state(PlanState::clone);
-    let path = stored.session.borrow().document(context.project.root());
     let is_done = state.stage == PlanStage::Done;
-    let read = document_of(context, stored, &path).read().ok();
+    let read = document_of(context, stored).read().ok();
     let mut log = read.map_or_else(Vec::new, |read| read.plan().execution_log);
     let summary = log.pop().filter(|_| is_done);
     let summary = summary.map_or_else(String::new, |entry| format!("\n\n{entry}"));
@@ -416,7 +413,7 @@ impl Worker<'_> {
             arguments: self.arguments,
             place: &self.place,
             run: &run,
-            document,
+            document: document.clone(),
             harmless: &|command| harmless.harmless(command),
             output_files: &|| run.command_output(),
             has_gate: root.join(BUILD_SCRIPT).is_file(),
@@ -563,7 +560,7 @@ impl Worker<'_> {
     }
 
     fn document(&self) -> PlanFile<'_> {
-        document_of(self.context, &self.place.base.stored, &self.place.document)
+        document_of(self.context, &self.place.base.stored)
     }
 
     /// Records the current document in the chat log.

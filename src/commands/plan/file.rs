@@ -6,7 +6,7 @@
 
 use std::fs::{File, Permissions};
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::document::{PlanDocument, PlanDocumentError};
 use super::types::Plan;
@@ -23,10 +23,10 @@ const MOST_READ: u64 = 64 * MIB;
 const COPIES: usize = 100;
 
 /// The file of a plan document.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct PlanFile<'p> {
     /// The path of the file.
-    pub path: &'p Path,
+    pub path: PathBuf,
     /// `true` in a session's folder, where only the user may read the file.
     pub is_private: bool,
     /// Supplies the time of each save.
@@ -102,7 +102,7 @@ impl PlanFile<'_> {
         match self.permissions()? {
             Some(permissions) if permissions.readonly() => {
                 let error = io::Error::from(io::ErrorKind::PermissionDenied);
-                Err(PathError::of("write", self.path)(error).into())
+                Err(PathError::of("write", &self.path)(error).into())
             }
             Some(_) => Ok(()),
             None if has_steps => {
@@ -118,7 +118,7 @@ impl PlanFile<'_> {
     /// Returns the file's permissions; `None` if the file does not exist.
     fn permissions(&self) -> Result<Option<Permissions>, PathError> {
         let metadata = self.path.symlink_metadata().if_there();
-        let found = metadata.map_err(PathError::of("read", self.path))?;
+        let found = metadata.map_err(PathError::of("read", &self.path))?;
         Ok(found.map(|metadata| metadata.permissions()))
     }
 
@@ -127,8 +127,8 @@ impl PlanFile<'_> {
     /// # Errors
     /// Fails if the file cannot be read.
     pub fn bytes(&self) -> Result<Vec<u8>, PlanFileError> {
-        let content = files::read(self.path, Links::Refused, MOST_READ);
-        Ok(content.map_err(PathError::of("read", self.path))?)
+        let content = files::read(&self.path, Links::Refused, MOST_READ);
+        Ok(content.map_err(PathError::of("read", &self.path))?)
     }
 
     /// Reads the current document.
@@ -146,7 +146,7 @@ impl PlanFile<'_> {
     }
 
     fn unreadable(&self) -> impl FnOnce(PlanDocumentError) -> PlanFileError {
-        let path = self.path.to_owned();
+        let path = self.path.clone();
         |source| PlanFileError::Unreadable { path, source }
     }
 
@@ -169,7 +169,7 @@ impl PlanFile<'_> {
     /// Fails if the file cannot be copied or replaced; it is then unchanged.
     pub fn replace(&self, by: &PlanDocument) -> Result<PathBuf, PlanFileError> {
         let copied = self.copy(&self.bytes()?);
-        let copy = copied.map_err(PathError::of("copy", self.path))?;
+        let copy = copied.map_err(PathError::of("copy", &self.path))?;
         self.write(&by.text())?;
         Ok(copy)
     }
@@ -185,7 +185,7 @@ impl PlanFile<'_> {
                 return Ok(());
             }
             self.copy(&content)
-                .map_err(PathError::of("copy", self.path))?;
+                .map_err(PathError::of("copy", &self.path))?;
         }
         self.write(text)
     }
@@ -216,11 +216,11 @@ impl PlanFile<'_> {
             kept.map_or(Ok(()), |kept| file.set_permissions(kept))
         };
         if self.is_private {
-            atomic_file::replace_private(self.path, write)
+            atomic_file::replace_private(&self.path, write)
         } else {
-            atomic_file::replace(self.path, write)
+            atomic_file::replace(&self.path, write)
         }
-        .map_err(PathError::of("write", self.path))?;
+        .map_err(PathError::of("write", &self.path))?;
         Ok(())
     }
 

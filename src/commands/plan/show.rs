@@ -46,7 +46,7 @@ pub fn show(
         session::document(&store, &id)?
     };
     let file = PlanFile {
-        path: &path,
+        path,
         is_private: false,
         clock: context.clock,
         redactor: context.redactor,
