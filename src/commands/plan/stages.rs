@@ -28,7 +28,7 @@ use crate::agent::permissions::{AskFirst, Consent, DenyPaths, Everything, Permis
 use crate::agent::protocol::Protocol;
 use crate::agent::protocol::tool_calls::{CLAUDE_CODE, ToolCalls};
 use crate::agent::tool::{Arguments, Tool as _, Toolbox};
-use crate::agent::tools::command::{AllowedCommand, RunCommand, Shell};
+use crate::agent::tools::command::{AllowedCommand, Shell};
 use crate::agent::tools::files::{FileAccess, ReadAccess};
 use crate::agent::tools::list::ListDirectory;
 use crate::agent::tools::place::Outside;
@@ -108,7 +108,7 @@ struct StepUnderWay<'t> {
     failed: RefCell<Option<FailedBuild>>,
 }
 
-impl<'c> Stages<'_, 'c, '_> {
+impl Stages<'_, '_, '_> {
     /// Has a model break a request down into steps, and writes them into the plan.
     ///
     /// # Errors
@@ -516,24 +516,20 @@ impl<'c> Stages<'_, 'c, '_> {
 
     /// Returns the tools available in steps.
     pub fn tools(&self) -> Toolbox<'_> {
+        // Harmless commands run without a shell.
+        let shell = Shell::Foreground(self.harmless);
         let tools = PlanTools {
             access: FileAccess {
                 read: self.place.base.access(self.context),
                 files: self.run,
             },
-            command: self.command(),
+            command: self.place.base.command(shell, self.output_files),
             has_failed: &self.has_failed_command,
             changes: Box::new(|| self.run.diff()),
             updater: self,
             user: self.run.is_interactive().then_some(self.run),
         };
         tools.toolbox()
-    }
-
-    /// Returns the tool that runs commands; harmless commands run without a shell.
-    pub fn command(&self) -> RunCommand<'_, 'c> {
-        let shell = Shell::Foreground(self.harmless);
-        self.place.base.command(shell, self.output_files)
     }
 
     /// Saves the document's version before the result of a stage is written into it.

@@ -12,7 +12,7 @@ use super::tools::SHELL_TOOL;
 use super::types::PlanDecision;
 use crate::agent::AgentError;
 use crate::agent::permissions::Permission;
-use crate::agent::tool::{Arguments, Tool as _, ToolError, ToolOutput};
+use crate::agent::tool::ToolError;
 use crate::model::message::Call;
 
 impl PlanUpdater for Stages<'_, '_, '_> {
@@ -65,20 +65,20 @@ impl Stages<'_, '_, '_> {
             let Some(command) = criterion.check() else {
                 continue;
             };
-            if !self.may_check(command)? {
+            let Some(holds) = self.check(command)? else {
                 self.run.warn(format!(
                     "`{command}`, by which `{}` is checked, was not run",
                     criterion.description
                 ));
                 continue;
-            }
-            let holds = self.holds(command)?;
+            };
             self.change(|plan| set_completed(plan, &criterion.description, holds))?;
         }
         Ok(())
     }
 
-    fn may_check(&self, command: &str) -> Result<bool, AgentError> {
+    /// Runs the command of a criterion, and returns `true` if it exits with code 0; `None` if it may not run.
+    fn check(&self, command: &str) -> Result<Option<bool>, AgentError> {
         let tools = self.tools();
         let call = Call {
             id: "check".to_owned(),
@@ -86,25 +86,23 @@ impl Stages<'_, '_, '_> {
             input: json!({"command": command}),
             ..Call::default()
         };
-        let Ok((_, call)) = tools.resolve(&call) else {
-            return Ok(false);
+        let Ok((tool, call)) = tools.resolve(&call) else {
+            return Ok(None);
         };
-        match self.permitted(|permissions| permissions.decide(&call)) {
-            Permission::Allowed => Ok(true),
-            Permission::Refused(_) => Ok(false),
+        let is_allowed = match self.permitted(|permissions| permissions.decide(&call)) {
+            Permission::Allowed => true,
+            Permission::Refused(_) => false,
             Permission::Ask(question) => match self.run.asks(&question.sentence) {
-                Err(AgentError::Rejected(_)) => Ok(false),
-                asked => asked,
+                Err(AgentError::Rejected(_)) => false,
+                asked => asked?,
             },
+        };
+        if !is_allowed {
+            return Ok(None);
         }
-    }
-
-    fn holds(&self, command: &str) -> Result<bool, AgentError> {
-        let mut arguments = Arguments::default();
-        arguments.set("command", command);
-        match self.command().run(&arguments) {
-            Ok(ToolOutput { command, .. }) => Ok(command.code() == Some(0)),
-            Err(ToolError::Failed(_)) => Ok(false),
+        match tool.run(&call.arguments) {
+            Ok(output) => Ok(Some(output.command.code() == Some(0))),
+            Err(ToolError::Failed(_)) => Ok(Some(false)),
             Err(ToolError::Fatal(error)) => Err(error),
         }
     }
