@@ -5,6 +5,7 @@ use super::session::PlanStage;
 use super::stages::Stages;
 use crate::agent::conversation::Conversation;
 use crate::agent::protocol::native::Native;
+use crate::agent::protocol::object::unfenced;
 use crate::agent::{AgentError, Brief};
 use crate::model::Purpose;
 use crate::sys::error::Error;
@@ -34,7 +35,10 @@ impl Stages<'_, '_, '_> {
         };
         let now = self.context.clock.now().timestamp_millis();
         let mended = match self.mended(damage, now) {
-            Ok(reply) => PlanDocument::parse(unfenced(&reply).as_bytes()).ok(),
+            // Models put the document into a code fence.
+            Ok(reply) => {
+                PlanDocument::parse(format!("{}\n", unfenced(reply.trim())).as_bytes()).ok()
+            }
             Err(AgentError::NotUnderstood { .. } | AgentError::TooLong { .. }) => None,
             Err(AgentError::Model(error)) if error.is_incomplete_reply() => None,
             Err(error) => return Err(error),
@@ -84,13 +88,4 @@ impl Stages<'_, '_, '_> {
         repair.request(ASKED);
         self.ask_apart(&purpose, 0.1, 1, &Native::default(), brief, &mut repair)
     }
-}
-
-/// Strips the code fence that models put around a document.
-fn unfenced(reply: &str) -> &str {
-    let inner = reply.trim().strip_prefix("```").and_then(|rest| {
-        let (_, rest) = rest.split_once('\n')?;
-        rest.strip_suffix("```")
-    });
-    inner.unwrap_or(reply)
 }
