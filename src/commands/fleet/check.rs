@@ -3,7 +3,6 @@
 //! Creates clones in a temporary directory and starts a dry run in each. Sends nothing to a model, and writes no
 //! result.
 
-use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
 use std::{fmt, fs};
@@ -15,7 +14,7 @@ use super::child::{Child, own_key, write_inputs};
 use super::clone::{Origin, Repositories};
 use super::error::FleetError;
 use super::manifest::{CheckWords, Manifest, NO_TASKS, Start, Task, Workflow};
-use super::pins::{self, TaskPin};
+use super::pins;
 use crate::commands::dev::place as dev;
 use crate::commands::plan::place as plan;
 use crate::commands::workspace;
@@ -84,37 +83,30 @@ pub fn check(
     let repositories = Repositories::find(context, manifest.directory())?;
     let room = tempfile::tempdir().map_err(PathError::of("make", "a temporary directory"))?;
     let (mut lines, mut rows) = (Vec::new(), Vec::new());
-    let mut estimated: HashMap<String, Result<Cost, String>> = HashMap::new();
     for (task, pin) in tasks.iter().zip(pins) {
         context.interrupt.check()?;
-        let pinned = pin.as_ref();
-        let digest = pinned.map_or_else(FleetError::to_string, TaskPin::digest);
-        let key = format!("{digest} {:?} {:?}", task.env_key, task.max_cost);
-        let checked = estimated.entry(key).or_insert_with(|| {
-            let clone = room.path().join(&task.id);
-            let checked = pin.map_err(Error::from).and_then(|pin| {
-                let origin = Origin {
-                    repository: &task.repository,
-                    commit: &pin.commit,
-                    branch: "check",
-                    build: task.script.as_deref(),
-                };
-                dry_run(context, &repositories, task, (&origin, &clone))
-            });
-            // The clone is in a temporary directory, so a failure to remove it does no harm.
-            let _ = fs::remove_dir_all(&clone);
-            checked.map_err(|error| error.to_string())
+        let clone = room.path().join(&task.id);
+        let checked = pin.map_err(Error::from).and_then(|pin| {
+            let origin = Origin {
+                repository: &task.repository,
+                commit: &pin.commit,
+                branch: "check",
+                build: task.script.as_deref(),
+            };
+            dry_run(context, &repositories, task, (&origin, &clone))
         });
-        let cost = checked.as_ref().map(|cost| cost.within(task.max_cost));
-        lines.push(match &cost {
-            Ok(cost) => format!("{}: {cost}", task.id),
-            Err(problem) => format!("{}: not ready: {problem}", task.id),
+        // The clone is in a temporary directory, so a failure to remove it does no harm.
+        let _ = fs::remove_dir_all(&clone);
+        let (cost, problem) = match checked {
+            Ok(cost) => (cost.within(task.max_cost), None),
+            Err(error) => (Cost::default(), Some(error.to_string())),
+        };
+        lines.push(match &problem {
+            None => format!("{}: {cost}", task.id),
+            Some(problem) => format!("{}: not ready: {problem}", task.id),
         });
-        rows.push(Checked {
-            id: &task.id,
-            cost: cost.unwrap_or_default(),
-            problem: cost.err().cloned(),
-        });
+        let id = &*task.id;
+        rows.push(Checked { id, cost, problem });
     }
     let count = rows.len();
     let problems = rows.iter().filter(|row| row.problem.is_some()).count();
