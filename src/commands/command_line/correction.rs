@@ -16,6 +16,9 @@ use crate::ui::{columns, paint};
 /// The minimum similarity, from 0 to 1, for suggesting a name in place of a mistyped one.
 const NEAR: f64 = 0.6;
 
+/// Width of a list of names, in columns.
+const WIDTH: usize = 79;
+
 /// Additional indentation of wrapped lines of help, in columns; deeper than the next line of a table's entry.
 const HANG: usize = 4;
 
@@ -83,8 +86,12 @@ pub(super) fn message(
             let names = format!("allowed are `{}`", names.join("`, `"));
             match message {
                 // Keep the suggested command on one line.
-                Some((message, _)) => format!("{message};\n  {}", wrapped(0, &names)),
-                None => wrapped("hint: ".len(), &names),
+                Some((message, _)) => {
+                    let names = columns::folded(&format!("  {names}"), Some(WIDTH), 0);
+                    format!("{message};\n{names}")
+                }
+                None => columns::folded(&format!("hint: {names}"), Some(WIDTH), 2)
+                    .split_off("hint: ".len()),
             }
         }
         _ => lacking(error, arguments).unwrap_or_else(|| {
@@ -201,20 +208,4 @@ fn nearest<'n>(wrong: &str, names: &'n [String]) -> Option<&'n str> {
     let rated = names.iter().map(|name| (likeness(name), &**name));
     let best = rated.max_by(|(one, _), (other, _)| one.total_cmp(other))?;
     (best.0 >= NEAR).then_some(best.1)
-}
-
-/// Wraps a long sentence to the terminal's width, indenting continuation lines; the first one begins at `column`.
-fn wrapped(mut column: usize, text: &str) -> String {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split(' ') {
-        match lines.last_mut() {
-            Some(line) if column + line.len() + word.len() < 77 => *line += &format!(" {word}"),
-            Some(_) => {
-                column = 0;
-                lines.push(word.to_owned());
-            }
-            None => lines.push(word.to_owned()),
-        }
-    }
-    lines.join("\n  ")
 }
