@@ -126,19 +126,14 @@ pub fn models(context: &Context<'_>, arguments: &ModelsArgs) -> Result<Outcome, 
         Rates::default()
     });
     let models = table.models().iter();
-    let own = models.map(|spec| Row::of(context, table, spec, false));
+    let own = models.map(|spec| (table, spec, false));
     let others = plans.iter().flat_map(|plans| {
         let is_other = |spec: &&ModelSpec| table.named(&spec.name).is_none();
         let others = plans.models().iter().filter(is_other);
-        others.map(move |spec| Row::of(context, plans, spec, true))
+        others.map(move |spec| (plans, spec, true))
     });
-    let rows: Vec<Row<'_>> = own
-        .chain(others)
-        .map(|row| Row {
-            rates: rates.of(&row.spec.name),
-            ..row
-        })
-        .collect();
+    let all = own.chain(others);
+    let rows: Vec<_> = all.map(|listed| Row::of(context, &rates, listed)).collect();
     let json: Vec<Value> = rows.iter().map(Row::json).collect();
     let width = context.reporter.columns();
     let text = columns::folded(&text(&rows, width), width, HANG);
@@ -178,9 +173,8 @@ struct Row<'m> {
 impl<'m> Row<'m> {
     fn of(
         context: &Context<'_>,
-        table: &'m ModelTable,
-        spec: &'m ModelSpec,
-        is_plans: bool,
+        rates: &'m Rates,
+        (table, spec, is_plans): (&'m ModelTable, &'m ModelSpec, bool),
     ) -> Self {
         let (key, no_key) = match keys::find(context, spec) {
             Ok(found) => (found.map(|found| found.source), None),
@@ -194,7 +188,7 @@ impl<'m> Row<'m> {
             is_plans,
             key,
             missing: no_key.into_iter().chain(route).collect(),
-            rates: None,
+            rates: rates.of(&spec.name),
         }
     }
 
