@@ -459,7 +459,7 @@ impl Worker<'_> {
         }
         if self.arguments.plan_only || self.place.is_plan_only {
             stages.show_tasks()?;
-            let path = self.place.document.display();
+            let path = stages.document.path.display();
             return Ok(format!(
                 "the plan is made: read and edit `{path}`, then `code-commit plan --resume -p \"\"` continues it"
             ));
@@ -523,7 +523,7 @@ impl Worker<'_> {
         end: WorkEnd,
     ) -> Result<String, AgentError> {
         if stages.is_written()? {
-            let path = self.place.document.display();
+            let path = stages.document.path.display();
             return Ok(format!("what was done is summed up in `{path}`"));
         }
         if end == WorkEnd::Done {
@@ -581,7 +581,7 @@ impl Worker<'_> {
             description: task.description,
         });
         PlanRecord {
-            document: self.place.document.display().to_string(),
+            document: self.document().path.display().to_string(),
             status: plan.status.word().into(),
             steps: steps.collect(),
         }

@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use super::args::PlanArgs;
@@ -223,8 +223,6 @@ const STAGES: [(Purpose, TaskType); 4] = [
 pub struct PlanPlace<'c> {
     /// Session, models, limits and processes.
     pub base: Workspace<'c, PlanSessionFile>,
-    /// The plan's document.
-    pub document: PathBuf,
     /// The content of `AGENTS.md`, used as instructions for the models.
     pub instructions: String,
     /// Warnings from before the run.
@@ -258,7 +256,6 @@ impl<'c> PlanPlace<'c> {
         stored: OpenPlan<'c>,
         read: Instructions,
     ) -> Result<Self, Error> {
-        let root = context.project.root();
         let mut warnings = models.report(context);
         if let Some(warning) = read.warning {
             context.warn(warning.clone());
@@ -269,9 +266,7 @@ impl<'c> PlanPlace<'c> {
         let key_file = home.join(PLAN_MODELS);
         let base = Workspace::of(context, options, stored, models, limits, &key_file)?;
         warnings.extend(base.uncontained.clone());
-        let document = base.stored.session.borrow().document(root);
         let mut place = Self {
-            document,
             base,
             instructions: read.text,
             warnings,
@@ -289,8 +284,10 @@ impl<'c> PlanPlace<'c> {
         let recording = &recorded.recording;
         let document = files::read(&recording.folder().join(PLAN), Links::Refused, 64 * MIB)
             .map_err(|_| CommandError::NothingAsked)?;
-        let made = atomic_file::replace_private(&self.document, |file| file.write_all(&document));
-        made.map_err(PathError::of("write", &self.document))?;
+        let session = &self.base.stored.session;
+        let path = session.borrow().document(context.project.root());
+        let made = atomic_file::replace_private(&path, |file| file.write_all(&document));
+        made.map_err(PathError::of("write", path))?;
         let has = |purpose| recording.model_of(&purpose).is_some();
         self.is_plan_only = !has(Purpose::STEP) && !has(Purpose::SUMMARY);
         let stage = if has(Purpose::PLAN) {

@@ -484,7 +484,7 @@ impl Stages<'_, '_, '_> {
             permissions: &DenyPaths {
                 permissions: &self.place.base.closed_to(self.context, &Everything),
                 root,
-                paths: std::slice::from_ref(&self.place.document),
+                paths: std::slice::from_ref(&self.document.path),
                 instead: Some("this is the plan document, which update_plan changes"),
             },
             root,
