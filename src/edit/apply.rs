@@ -66,10 +66,8 @@ pub(super) fn take(
     let done = plan
         .record(undo_log.as_deref_mut())
         .and_then(|record| carry_out(&plan, tree, &record));
-    match (&done, undo_log) {
-        (Ok(_), Some(undo_log)) => undo_log.confirm(),
-        (Err(_), Some(undo_log)) => undo_log.retract(),
-        (_, None) => {}
+    if let Some(undo_log) = undo_log {
+        undo_log.settle(done.is_ok());
     }
     done
 }

@@ -51,7 +51,7 @@ pub struct UndoLog<'r> {
     folder: String,
     redactor: &'r Redactor,
     changes: ChangeLog,
-    /// The changes before the last entry, until that is confirmed or retracted.
+    /// The changes before the last entry, until that is settled.
     previous: Option<ChangeLog>,
     /// True if a path contains a key.
     beside_keys: bool,
@@ -227,10 +227,10 @@ impl<'r> UndoLog<'r> {
             .map_err(apply_failed("write", format!("{}/{CHANGES}", self.folder)))
     }
 
-    /// Removes the last entry, whose edit was not carried out. If the log cannot be written, the entry stays, which
-    /// undo detects.
-    pub(super) fn retract(&mut self) {
-        if let Some(previous) = self.previous.take() {
+    /// Keeps the last entry if its edit was carried out, and otherwise removes it. If the log cannot be written, the
+    /// entry stays, which undo detects.
+    pub(super) fn settle(&mut self, is_done: bool) {
+        if let Some(previous) = self.previous.take().filter(|_| !is_done) {
             self.changes = previous;
             let _ = if self.changes.files.is_empty() {
                 self.remove(self.beside_keys)
@@ -268,11 +268,6 @@ impl<'r> UndoLog<'r> {
             self.save()?;
         }
         Ok(())
-    }
-
-    /// Confirms the last entry, whose edit was carried out.
-    pub(super) fn confirm(&mut self) {
-        self.previous = None;
     }
 
     /// Reserves disk space for the journal and the log needed to revert the run.
