@@ -13,7 +13,8 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags, RawMode, open};
 use rustix::io::Errno;
 
-use super::disk::{mkdirat, openat, statat};
+use super::disk::{mkdirat, open_in, openat, statat};
+use crate::sys::files::{IfThere as _, is_no_file};
 
 const DIRECTORY: OFlags = OFlags::DIRECTORY
     .union(OFlags::NOFOLLOW)
@@ -119,7 +120,7 @@ impl Root {
     fn walk(&self, path: &str) -> Result<OwnedFd, Errno> {
         let mut handle = self.0.try_clone().map_err(|_| Errno::MFILE)?;
         for name in path.split('/').filter(|name| !matches!(*name, "" | ".")) {
-            handle = openat(&handle, name, DIRECTORY, Mode::empty())?;
+            handle = openat(&handle, name, DIRECTORY)?;
         }
         Ok(handle)
     }
@@ -197,22 +198,11 @@ pub fn if_there<T>(looked: Result<T, Errno>) -> Result<Option<T>, Errno> {
     }
 }
 
-/// Creates a file that must not exist.
-pub fn create_new(directory: BorrowedFd<'_>, name: &str, mode: RawMode) -> Result<File, Errno> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    openat(directory, name, flags, Mode::from_raw_mode(mode)).map(File::from)
-}
-
-/// Opens a regular file for reading; `None` if it is something else.
+/// Opens a regular file for reading; `None` if it is missing or something else.
 pub fn open_regular(directory: BorrowedFd<'_>, name: &str) -> io::Result<Option<File>> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    match openat(directory, name, flags, Mode::empty()) {
-        Ok(file) => {
-            let file = File::from(file);
-            Ok(file.metadata()?.is_file().then_some(file))
-        }
-        Err(Errno::NOENT | Errno::LOOP | Errno::NXIO) => Ok(None),
-        Err(errno) => Err(errno.into()),
+    match open_in(directory, name).if_there() {
+        Err(error) if is_no_file(&error) => Ok(None),
+        opened => opened,
     }
 }
 

@@ -27,9 +27,9 @@ fn point() -> Result<(), Errno> {
 use tests::point;
 
 #[expect(clippy::disallowed_methods, reason = "`beneath` says how to open")]
-pub fn openat(dir: impl AsFd, path: &str, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+pub fn openat(dir: impl AsFd, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
     point()?;
-    rustix::fs::openat(dir, path, flags, mode)
+    rustix::fs::openat(dir, path, flags, Mode::empty())
 }
 
 #[cfg(target_os = "linux")]
@@ -41,6 +41,18 @@ pub fn openat2(
 ) -> Result<OwnedFd, Errno> {
     point()?;
     rustix::fs::openat2(dir, path, flags, Mode::empty(), resolve)
+}
+
+/// Opens a regular file for reading.
+pub fn open_in(dir: impl AsFd, name: &str) -> io::Result<File> {
+    point()?;
+    files::open_in(dir, name)
+}
+
+/// Creates a file that must not exist.
+pub fn create_new_in(dir: impl AsFd, name: impl AsRef<Path>, mode: RawMode) -> io::Result<File> {
+    point()?;
+    files::create_new_in(dir, name, mode)
 }
 
 /// Opens a directory.
@@ -131,11 +143,6 @@ pub fn set_mode(file: &File, mode: RawMode) -> Result<(), Errno> {
 pub fn set_times(file: &File, times: FileTimes) -> io::Result<()> {
     point()?;
     file.set_times(times)
-}
-
-pub fn create_new(path: &Path) -> io::Result<File> {
-    point()?;
-    files::create_new(path, 0o666)
 }
 
 /// Reads one of the program's own files.

@@ -19,6 +19,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::CWD;
+
 use super::disk;
 use super::error::JournalError;
 use super::record::Record;
@@ -83,7 +85,7 @@ impl Journal {
         let path = directory.join(JournalState::Armed.file_name());
         let unfinished = directory.join(UNFINISHED);
         let write = || {
-            let mut file = disk::create_new(&unfinished)?;
+            let mut file = disk::create_new_in(CWD, &unfinished, 0o666)?;
             disk::write_all(&mut file, &serde_json::to_vec(record)?)?;
             disk::sync(&file)?;
             disk::rename(&unfinished, &path)?;

@@ -12,7 +12,7 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, RawMode, Stat, fstat};
 
 use super::attributes::{Rights, hand_on};
-use super::beneath::{OpenDirectory, create_new, if_there, open_regular, split};
+use super::beneath::{OpenDirectory, if_there, open_regular, split};
 use super::changes::Before;
 use super::digest::{Present, changed_meanwhile};
 use super::disk;
@@ -78,7 +78,7 @@ fn stage_one(
         Operation::Write(content) => {
             // Private until it has its mode: the file that it replaces may be private.
             let mode = if step.present.is_some() { 0o600 } else { 0o666 };
-            let mut file = create_new(directory, name, mode)?;
+            let mut file = disk::create_new_in(directory, name, mode)?;
             disk::write_all(&mut file, content.as_bytes())?;
             let lost = match step.present {
                 Some(present) => {
@@ -154,7 +154,7 @@ fn bring_back(
     let kept = split(path).1;
     let mut source = open_regular(vault.as_fd(), kept)?.ok_or_else(|| gone(path))?;
     let mut copy_it = || -> io::Result<File> {
-        let mut copy = create_new(directory, name, 0o600)?;
+        let mut copy = disk::create_new_in(directory, name, 0o600)?;
         disk::copy(&mut source, &mut copy)?;
         Ok(copy)
     };

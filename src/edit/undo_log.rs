@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, BufReader, Seek as _};
 use std::ops::Range;
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use rustix::fs::{AtFlags, RawMode, fstat};
 use rustix::io::Errno;
 
 use super::attributes::{Rights, hand_on};
-use super::beneath::{OpenDirectory, PathEntry, Root, create_new, open_regular, split};
+use super::beneath::{OpenDirectory, PathEntry, Root, open_regular, split};
 use super::changes::{Before, ChangeLog, LoggedChange, SCHEMA, saved_path, vault};
 use super::digest::{Digest, changed_meanwhile};
 use super::disk::{self, linkat, statat};
@@ -275,7 +275,7 @@ impl<'r> UndoLog<'r> {
         const LEAST: usize = 64 << 10;
         self.release();
         let folder = self.open()?.directory_to_read("")?;
-        let file = create_new(folder.as_fd(), RESERVED, 0o666)?;
+        let file = disk::create_new_in(folder, RESERVED, 0o666)?;
         disk::allocate(&file, (3 * size).max(LEAST))
     }
 
@@ -449,7 +449,7 @@ fn link_or_copy(from: BorrowedFd<'_>, name: &str, to: &OwnedFd, kept: &str) -> i
 /// mode of the copy.
 fn copy(from: BorrowedFd<'_>, name: &str, to: &OwnedFd, kept: &str) -> io::Result<RawMode> {
     let mut source = open_regular(from, name)?.ok_or_else(changed_meanwhile)?;
-    let mut copy = create_new(to.as_fd(), kept, 0o600)?;
+    let mut copy = disk::create_new_in(to, kept, 0o600)?;
     disk::copy(&mut source, &mut copy)?;
     let stat = fstat(&source)?;
     hand_on(&source, stat.st_mode, &copy, Rights::of(&stat))?;
