@@ -5,8 +5,8 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::mem;
 use std::ops::Range;
+use std::{mem, slice};
 
 use memchr::memmem;
 use unicode_normalization::UnicodeNormalization as _;
@@ -46,13 +46,14 @@ pub enum Sent {
 pub fn read(reply: &str, format: ReplyFormat, sent: &dyn Fn(&str) -> Sent) -> ParsedReply {
     let mut parsed = parse_as(reply, format);
     let explained = &mut 0;
+    let all_lines = 0..usize::MAX;
     for mut edit in mem::take(&mut parsed.edits) {
         if !edit.parts.is_empty() {
             let replaced = match sent(&edit.path) {
-                Sent::Text(text) => replaced(&text, None, &edit.parts, explained),
-                Sent::Excerpts(text, lines) => {
-                    replaced(&text, Some(&lines), &edit.parts, explained)
+                Sent::Text(text) => {
+                    replaced(&text, slice::from_ref(&all_lines), &edit.parts, explained)
                 }
+                Sent::Excerpts(text, lines) => replaced(&text, &lines, &edit.parts, explained),
                 Sent::NotShown => Err(vec![(edit.line, Unlocated::NotShown)]),
                 Sent::Missing => Err(vec![(edit.line, Unlocated::NoFile)]),
             };
@@ -83,10 +84,10 @@ struct Place<'p> {
 }
 
 /// Returns the text with all replacements made, or the faults, each with its line of the reply. Only lines that were
-/// shown are replaced; `None` means all. `explained` counts the faults explained.
+/// shown are replaced. `explained` counts the faults explained.
 fn replaced(
     text: &str,
-    shown: Option<&[Range<usize>]>,
+    shown: &[Range<usize>],
     parts: &[Replacement],
     explained: &mut usize,
 ) -> Result<String, Vec<(usize, Unlocated)>> {
@@ -142,8 +143,8 @@ fn replaced(
 }
 
 /// Returns whether a line, counted from 0, was shown.
-fn is_shown(shown: Option<&[Range<usize>]>, line: usize) -> bool {
-    shown.is_none_or(|shown| shown.iter().any(|shown| shown.contains(&line)))
+fn is_shown(shown: &[Range<usize>], line: usize) -> bool {
+    shown.iter().any(|shown| shown.contains(&line))
 }
 
 /// Returns the only range of these lines in the text, and the new lines; `None` if the text does not contain them.
@@ -213,12 +214,7 @@ fn bare_end<'f>(text: &str, find: &'f str) -> Option<(usize, &'f str)> {
 }
 
 /// Describes why the text does not contain these lines; only the first few faults name the nearest line that was shown.
-fn not_there(
-    text: &str,
-    shown: Option<&[Range<usize>]>,
-    find: &str,
-    explained: &mut usize,
-) -> Unlocated {
+fn not_there(text: &str, shown: &[Range<usize>], find: &str, explained: &mut usize) -> Unlocated {
     if *explained == EXPLAINED {
         return Unlocated::NotInARow;
     }
@@ -252,11 +248,7 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
 
 /// Returns the shown line with the smallest edit distance from `sought`, and its number; `None` if no line has anything
 /// in common with it. The time is bounded: after many candidates, the best one so far counts.
-fn nearest<'t>(
-    text: &'t str,
-    shown: Option<&[Range<usize>]>,
-    sought: &str,
-) -> Option<(usize, &'t str)> {
+fn nearest<'t>(text: &'t str, shown: &[Range<usize>], sought: &str) -> Option<(usize, &'t str)> {
     let sought = sought.as_bytes()[..sought.len().min(LONGEST)].to_vec();
     let mut counts = [0_i32; 256];
     for byte in &sought {
