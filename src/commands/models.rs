@@ -17,7 +17,7 @@ use crate::model::price::{Price, Usd};
 use crate::model::{
     KeySource, ModelSpec, ModelTable, Origin, Place, TableFile, TaskType, catalogue,
 };
-use crate::project::home::{PLAN_MODELS, System};
+use crate::project::home::PLAN_MODELS;
 use crate::project::{Project, ProjectProblem, home};
 use crate::run::context::{Context, ModelsProblem};
 use crate::run::outcome::{Failure, Outcome};
@@ -69,7 +69,7 @@ pub fn table(
     plans: Option<(&Path, &[u8])>,
     today: NaiveDate,
 ) -> Result<ModelTable, ModelsProblem> {
-    let shared = home::SHARED.directory(environment, System::current());
+    let shared = home::SHARED.directory(environment);
     let home = shared.map_or(PathBuf::new(), |home| home.join(HOME_FILE));
     let homes = files::read(&home, Links::Followed, MIB)
         .if_there()
@@ -146,7 +146,7 @@ pub fn models(context: &Context<'_>, arguments: &ModelsArgs) -> Result<Outcome, 
 /// Reads the table of the agent `plan`, if it exists.
 fn plans_table(context: &Context<'_>) -> Result<Option<ModelTable>, ModelsProblem> {
     let (project, environment) = (&context.project, context.environment);
-    let Ok(home) = home::PLAN.directory(environment, System::current()) else {
+    let Ok(home) = home::PLAN.directory(environment) else {
         return Ok(None);
     };
     let path = home.join(PLAN_MODELS);

@@ -21,7 +21,7 @@ use crate::commands::cli::build::SandboxArgs;
 use crate::commands::error::CommandError;
 use crate::exec::process::{Processes, SpawnOptions};
 use crate::exec::subreaper;
-use crate::project::home::{AgentHome, PERMISSIONS, SLASH_COMMANDS, System};
+use crate::project::home::{AgentHome, PERMISSIONS, SLASH_COMMANDS};
 use crate::project::{CONFIG, LOGS, conventions, home};
 use crate::record::event::Event;
 use crate::record::result::{AgentRecord, LimitsRecord};
@@ -396,7 +396,7 @@ fn processes<'c>(
 /// # Errors
 /// Fails if the environment does not determine it.
 pub fn home(context: &Context<'_>, agent: &AgentHome) -> Result<PathBuf, Error> {
-    let home = agent.directory(context.environment, System::current());
+    let home = agent.directory(context.environment);
     Ok(home.map_err(NotReady::of)?)
 }
 

@@ -87,7 +87,7 @@ pub static ALL: [&AgentHome; 3] = [&DEV, &PLAN, &CHAT];
 /// Reads the key files that a command may use: the one in its own home and the shared one.
 pub fn key_files(environment: &Environment, command: &str) -> Vec<String> {
     let text = |home: &&AgentHome| {
-        let directory = home.directory(environment, System::current()).ok()?;
+        let directory = home.directory(environment).ok()?;
         let path = directory.join(home.secrets[0]);
         Some(lossy(files::read(&path, Links::Followed, MIB).ok()?))
     };
@@ -118,26 +118,6 @@ pub const WITHOUT_ACCOUNTS: &str = "`code-commit chat login` then signs in anew"
 /// The plan agent's own table of models in its home.
 pub const PLAN_MODELS: &str = "config/models.json";
 
-/// Operating system, by its conventions for settings directories.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum System {
-    /// Linux and similar systems.
-    Linux,
-    /// macOS.
-    MacOs,
-}
-
-impl System {
-    /// Returns the system that the program was built for.
-    pub const fn current() -> Self {
-        if cfg!(target_os = "macos") {
-            Self::MacOs
-        } else {
-            Self::Linux
-        }
-    }
-}
-
 impl AgentHome {
     /// Creates a file with this content in the home. Returns `false`, and changes nothing, if it already exists.
     ///
@@ -154,15 +134,19 @@ impl AgentHome {
     ///
     /// # Errors
     /// Fails if the variable that decides is not set or not an absolute path.
-    pub fn directory(
+    pub fn directory(&self, environment: &Environment) -> Result<PathBuf, HomeFileProblem> {
+        self.directory_on(environment, cfg!(target_os = "macos"))
+    }
+
+    fn directory_on(
         &self,
         environment: &Environment,
-        system: System,
+        is_mac_os: bool,
     ) -> Result<PathBuf, HomeFileProblem> {
         if let Some(home) = self.absolute(environment, self.variable)? {
             return Ok(home.to_owned());
         }
-        let on_mac_os = self.on_mac_os.filter(|_| system == System::MacOs);
+        let on_mac_os = self.on_mac_os.filter(|_| is_mac_os);
         // The XDG standard requires relative paths to be ignored.
         let xdg = self.xdg.and_then(|(variable, name)| {
             let directory = Path::new(environment.os(variable)?);
@@ -181,7 +165,7 @@ impl AgentHome {
 
     /// Returns the paths that are hidden in a sandbox: key file, sessions and home; empty if the home is unknown.
     pub fn hidden(&self, environment: &Environment) -> impl Iterator<Item = PathBuf> {
-        let home = self.directory(environment, System::current()).ok();
+        let home = self.directory(environment).ok();
         let secrets = self.secrets.map(|name| Some(home.as_ref()?.join(name)));
         secrets.into_iter().flatten().chain(home)
     }
@@ -206,15 +190,18 @@ impl AgentHome {
 mod tests {
     use super::*;
     use crate::sys::error::Problem as _;
-    use System::{Linux, MacOs};
+
+    /// Linux and similar systems.
+    const LINUX: bool = false;
+    const MAC_OS: bool = true;
 
     fn directory_of(
         profile: &AgentHome,
-        system: System,
+        is_mac_os: bool,
         variables: &[(&str, &str)],
     ) -> Result<String, HomeFileProblem> {
         let environment = Environment::of(variables);
-        let directory = profile.directory(&environment, system);
+        let directory = profile.directory_on(&environment, is_mac_os);
         directory.map(|path| path.to_str().unwrap().to_owned())
     }
 
@@ -222,27 +209,27 @@ mod tests {
     fn every_system_has_its_place() {
         let (home, mac) = (("HOME", "/home/ann"), ("HOME", "/Users/ann"));
         let (xdg, own) = (("XDG_CONFIG_HOME", "/cfg"), (DEV.variable, "/my/own"));
-        for (system, variables, expected) in [
-            (Linux, &[home][..], "/home/ann/.dev-agent"),
-            (Linux, &[("HOME", "/")], "/.dev-agent"),
-            (Linux, &[home, xdg], "/cfg/dev-agent"),
-            (Linux, &[xdg], "/cfg/dev-agent"),
-            (Linux, &[home, xdg, own], "/my/own"),
-            (Linux, &[own], "/my/own"),
+        for (is_mac_os, variables, expected) in [
+            (LINUX, &[home][..], "/home/ann/.dev-agent"),
+            (LINUX, &[("HOME", "/")], "/.dev-agent"),
+            (LINUX, &[home, xdg], "/cfg/dev-agent"),
+            (LINUX, &[xdg], "/cfg/dev-agent"),
+            (LINUX, &[home, xdg, own], "/my/own"),
+            (LINUX, &[own], "/my/own"),
             (
-                Linux,
+                LINUX,
                 &[home, ("XDG_CONFIG_HOME", "cfg")],
                 "/home/ann/.dev-agent",
             ),
             (
-                MacOs,
+                MAC_OS,
                 &[mac, xdg],
                 "/Users/ann/Library/Application Support/dev-agent",
             ),
-            (MacOs, &[mac, own], "/my/own"),
+            (MAC_OS, &[mac, own], "/my/own"),
         ] {
-            let found = directory_of(&DEV, system, variables).unwrap();
-            assert_eq!(found, expected, "{system:?} {variables:?}");
+            let found = directory_of(&DEV, is_mac_os, variables).unwrap();
+            assert_eq!(found, expected, "{is_mac_os} {variables:?}");
         }
     }
 
@@ -263,9 +250,9 @@ mod tests {
             (&[home, xdg], "/data/ollama-agent"),
             (&[home, xdg, own], "/my/own"),
         ] {
-            for system in [Linux, MacOs] {
-                let found = directory_of(&PLAN, system, variables).unwrap();
-                assert_eq!(found, expected, "{system:?} {variables:?}");
+            for is_mac_os in [LINUX, MAC_OS] {
+                let found = directory_of(&PLAN, is_mac_os, variables).unwrap();
+                assert_eq!(found, expected, "{is_mac_os} {variables:?}");
             }
         }
     }
@@ -293,17 +280,17 @@ mod tests {
             let unset = "there is no place for settings and sessions: `HOME` is not set";
             let relative =
                 |variable| format!("`{variable}` is `here`, which is not an absolute path");
-            for (system, variables, expected) in [
-                (Linux, &[][..], unset.to_owned()),
-                (MacOs, &[("HOME", "")], unset.to_owned()),
-                (Linux, &[("HOME", "here")], relative("HOME")),
+            for (is_mac_os, variables, expected) in [
+                (LINUX, &[][..], unset.to_owned()),
+                (MAC_OS, &[("HOME", "")], unset.to_owned()),
+                (LINUX, &[("HOME", "here")], relative("HOME")),
                 (
-                    Linux,
+                    LINUX,
                     &[("HOME", "/home/ann"), (own, "here")],
                     relative(own),
                 ),
             ] {
-                let problem = directory_of(profile, system, variables).unwrap_err();
+                let problem = directory_of(profile, is_mac_os, variables).unwrap_err();
                 assert_eq!(problem.to_string(), expected);
                 assert!(problem.hint().unwrap().contains(own));
             }

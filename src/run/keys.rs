@@ -14,7 +14,7 @@ use super::context::Context;
 use super::not_ready::NotReady;
 use crate::model::{KeySource, ModelSpec, Place, Provider};
 use crate::project::ProjectProblem;
-use crate::project::home::{self, System};
+use crate::project::home;
 use crate::secret::{ApiKey, KeyProblem};
 use crate::sys::error::{Error, Problem as _};
 use crate::sys::interrupt::Interrupted;
@@ -201,7 +201,7 @@ pub fn takes_accounts(spec: &ModelSpec) -> bool {
 
 /// Returns the user's account for the model, if any.
 fn account(context: &Context<'_>, spec: &ModelSpec) -> Result<Option<Account>, NoKey> {
-    let home = home::SHARED.directory(context.environment, System::current());
+    let home = home::SHARED.directory(context.environment);
     let Some(home) = home.ok().filter(|_| takes_accounts(spec)) else {
         return Ok(None);
     };
