@@ -61,15 +61,14 @@ impl ProjectSearch {
     /// Fails if a directory cannot be read for a reason other than its permissions or the length of its path.
     pub fn run(&self) -> Result<GitFiles, PathError> {
         let mut found = GitFiles::default();
-        let has_git = |directory: &Path| directory.join(DOT_GIT).symlink_metadata().is_ok();
         let mut above = self.root.ancestors().skip(1);
         let mut was_top = is_top(&self.root);
         while !was_top && let Some(directory) = above.next() {
-            if has_git(directory) {
+            if has(directory, DOT_GIT) {
                 was_top = is_top(directory);
                 found.repositories.push(directory.join(DOT_GIT));
             }
-            if is_bare(|name| directory.join(name).symlink_metadata().is_ok()) {
+            if is_bare(|name| has(directory, name)) {
                 found.repositories.push(directory.to_path_buf());
             }
         }
@@ -125,7 +124,6 @@ impl ProjectSearch {
         if root.starts_with(&target) || inner.is_some_and(|inner| !self.ignores(inner)) {
             return None;
         }
-        let has = |directory: &Path, name: &str| directory.join(name).symlink_metadata().is_ok();
         if has(&target, DOT_GIT) {
             return Some(link.join(DOT_GIT));
         }
@@ -160,6 +158,10 @@ fn names(
         found.unlisted.push(place.to_path_buf());
     }
     Ok(names)
+}
+
+fn has(directory: &Path, name: &str) -> bool {
+    directory.join(name).symlink_metadata().is_ok()
 }
 
 /// Names that make up a repository.
