@@ -4,6 +4,7 @@
 //! that a file which git tracks is never used as a key or as the table of models, which determines where keys are
 //! sent: it may have come with the repository.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -184,7 +185,7 @@ impl Project {
 
     /// Reads a file that is sent to the model. The user may have linked it, but a tracked link is refused.
     fn read_sent(&self, file: &str) -> Result<String, ProjectProblem> {
-        let text = self.read_text(file)?;
+        let text = text(file, self.read(file)?)?;
         let config = self.config();
         if config.is_symlink() || config.join(file).is_symlink() {
             self.check_untracked(file)?;
@@ -211,12 +212,8 @@ impl Project {
     /// # Errors
     /// Fails if the file is tracked by git, or not text.
     pub fn models(&self) -> Result<Option<String>, ProjectProblem> {
-        let text = match self.unverified_models() {
-            Err(ProjectProblem::Missing(_)) => return Ok(None),
-            text => text?,
-        };
-        self.check_untracked(MODELS)?;
-        Ok(Some(text))
+        let content = self.users_file(MODELS)?;
+        content.map(|content| text(MODELS, content)).transpose()
     }
 
     /// Reads the table of models even if git tracks it. Use this only to find what to redact.
@@ -224,7 +221,7 @@ impl Project {
     /// # Errors
     /// Fails if the file is missing or not text.
     pub fn unverified_models(&self) -> Result<String, ProjectProblem> {
-        self.read_text(MODELS)
+        text(MODELS, self.read(MODELS)?)
     }
 
     /// Reads a key file in `agent-config`, which must be the user's own.
@@ -298,11 +295,7 @@ impl Project {
         match read {
             Ok(_) => Err(ProjectProblem::NotIgnored),
             Err(error) if is_missing(&error) => Err(ProjectProblem::NoGitignore),
-            Err(error) if is_no_file(&error) => Err(ProjectProblem::NotAFile(GITIGNORE.into())),
-            Err(source) => Err(ProjectProblem::Unreadable {
-                path: GITIGNORE.into(),
-                source,
-            }),
+            Err(error) => Err(unusable(GITIGNORE.to_owned(), error)),
         }
     }
 
@@ -401,13 +394,6 @@ impl Project {
         Redactor::with_values(keys, values.iter().map(AsRef::as_ref))
     }
 
-    fn read_text(&self, file: &str) -> Result<String, ProjectProblem> {
-        String::from_utf8(self.read(file)?).map_err(|error| ProjectProblem::NotUtf8 {
-            path: format!("{CONFIG}/{file}"),
-            offset: error.utf8_error().valid_up_to(),
-        })
-    }
-
     fn read(&self, file: &str) -> Result<Vec<u8>, ProjectProblem> {
         let absolute = self.config().join(file);
         let path = format!("{CONFIG}/{file}");
@@ -417,11 +403,27 @@ impl Project {
                 content.drain(..content.len() - without_mark(&content).len());
                 Ok(content)
             }
-            Err(error) if is_no_file(&error) => Err(ProjectProblem::NotAFile(path)),
             Err(error) if is_missing(&error) => Err(ProjectProblem::Missing(path)),
-            Err(source) => Err(ProjectProblem::Unreadable { path, source }),
+            Err(error) => Err(unusable(path, error)),
         }
     }
+}
+
+/// Returns the problem with an existing file that cannot be read.
+fn unusable(path: String, source: io::Error) -> ProjectProblem {
+    if is_no_file(&source) {
+        ProjectProblem::NotAFile(path)
+    } else {
+        ProjectProblem::Unreadable { path, source }
+    }
+}
+
+/// Returns the content of a file in `agent-config` as text.
+fn text(file: &str, content: Vec<u8>) -> Result<String, ProjectProblem> {
+    String::from_utf8(content).map_err(|error| ProjectProblem::NotUtf8 {
+        path: format!("{CONFIG}/{file}"),
+        offset: error.utf8_error().valid_up_to(),
+    })
 }
 
 /// Returns the maximum size in bytes of a file in `agent-config`.
