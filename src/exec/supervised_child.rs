@@ -36,7 +36,8 @@ const MAX_LINE: usize = 4096;
 /// A running supervisor, and the command that it was asked to start.
 #[derive(Debug)]
 pub(super) struct SupervisedChild {
-    host: SupervisorHandle,
+    /// The supervisor's place and process, which in a sandbox is bwrap's; `None` if it is a thread of this program.
+    process: Option<(SupervisorPlace, Child)>,
     /// True once everything has been ended.
     over: bool,
     /// Connection to the supervisor.
@@ -45,17 +46,6 @@ pub(super) struct SupervisedChild {
     received: Vec<u8>,
     /// Proxy through which the command reaches hosts, in a sandbox without a network.
     proxy: Option<Arc<HostProxy>>,
-}
-
-/// The side of the sandbox on which the supervisor runs.
-#[derive(Debug)]
-enum SupervisorHandle {
-    /// The first process inside the sandbox of this bwrap process.
-    Sandbox(Child),
-    /// A separate process.
-    Process(Child),
-    /// A thread of this program.
-    Thread,
 }
 
 impl SupervisedChild {
@@ -83,15 +73,13 @@ impl SupervisedChild {
             .stdin(OwnedFd::from(theirs))
             .stdout(Stdio::null());
         prepare(&mut command, root, env);
-        let host = match place {
-            SupervisorPlace::Sandbox => {
-                SupervisorHandle::Sandbox(command.process_group(0).spawn()?)
-            }
-            SupervisorPlace::Outside => SupervisorHandle::Process(subreaper::spawn(&mut command)?),
+        let child = match place {
+            SupervisorPlace::Sandbox => command.process_group(0).spawn()?,
+            SupervisorPlace::Outside => subreaper::spawn(&mut command)?,
         };
         // The command owns the other end of the line.
         drop(command);
-        Self::greeted(host, line, interrupt)
+        Self::greeted(Some((place, child)), line, interrupt)
     }
 
     /// Starts a supervisor process outside any sandbox; `program` is this program's executable.
@@ -132,12 +120,12 @@ impl SupervisedChild {
             adoption.end();
             supervised
         })?;
-        Self::greeted(SupervisorHandle::Thread, line, interrupt)
+        Self::greeted(None, line, interrupt)
     }
 
     /// Waits for the supervisor's first notice.
     fn greeted(
-        host: SupervisorHandle,
+        process: Option<(SupervisorPlace, Child)>,
         line: UnixStream,
         interrupt: &Interrupt,
     ) -> io::Result<Self> {
@@ -147,20 +135,27 @@ impl SupervisedChild {
         };
         line.set_nonblocking(true)?;
         let mut child = Self {
-            host,
+            process,
             over: false,
             line,
             received: Vec::new(),
             proxy: None,
         };
+        match child.next(interrupt) {
+            Ok(Notice::Ready) => Ok(child),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Err(error),
+            _ => Err(no_answer()),
+        }
+    }
+
+    /// Waits for the supervisor's next notice.
+    fn next(&mut self, interrupt: &Interrupt) -> io::Result<Notice> {
         loop {
-            match child.receive() {
-                Ok(Some(Notice::Ready)) => return Ok(child),
-                Ok(None) => {}
-                Ok(Some(_)) | Err(_) => return Err(no_answer()),
+            if let Some(notice) = self.receive()? {
+                return Ok(notice);
             }
-            if !interrupt.poll(&[child.as_fd()], PollFlags::IN, Some(SET_UP))? {
-                return Err(no_answer());
+            if !interrupt.poll(&[self.as_fd()], PollFlags::IN, Some(SET_UP))? {
+                return Err(io::ErrorKind::TimedOut.into());
             }
         }
     }
@@ -201,17 +196,12 @@ impl SupervisedChild {
     /// Returns the reason if the command could not be started.
     pub fn wait_for_start(&mut self, interrupt: &Interrupt) -> io::Result<()> {
         loop {
-            match self.receive()? {
-                Some(Notice::Started) => return Ok(()),
-                Some(Notice::Ended(CommandStatus::NotStarted(number), _)) => {
+            match self.next(interrupt)? {
+                Notice::Started => return Ok(()),
+                Notice::Ended(CommandStatus::NotStarted(number), _) => {
                     return Err(io::Error::from_raw_os_error(number));
                 }
-                Some(_) => {}
-                None => {
-                    if !interrupt.poll(&[self.as_fd()], PollFlags::IN, Some(SET_UP))? {
-                        return Err(io::ErrorKind::TimedOut.into());
-                    }
-                }
+                _ => {}
             }
         }
     }
@@ -229,7 +219,7 @@ impl SupervisedChild {
         if std::mem::replace(&mut self.over, true) {
             return;
         }
-        let limit = if let SupervisorHandle::Sandbox(bwrap) = &self.host {
+        let limit = if let Some((SupervisorPlace::Sandbox, bwrap)) = &self.process {
             end_sandbox(bwrap);
             TEAR_DOWN
         } else {
@@ -240,13 +230,13 @@ impl SupervisedChild {
         while is_readable_within(self.line.as_fd(), limit)
             && matches!(self.line.read(&mut rest), Ok(1..))
         {}
-        match &mut self.host {
-            SupervisorHandle::Process(supervisor) => subreaper::end(supervisor),
-            SupervisorHandle::Sandbox(bwrap) => {
+        match &mut self.process {
+            Some((SupervisorPlace::Outside, supervisor)) => subreaper::end(supervisor),
+            Some((SupervisorPlace::Sandbox, bwrap)) => {
                 let _ = bwrap.kill();
                 let _ = bwrap.wait();
             }
-            SupervisorHandle::Thread => {}
+            None => {}
         }
     }
 
