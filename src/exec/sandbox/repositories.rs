@@ -2,6 +2,7 @@
 //!
 //! Reads only the project's directories and git's own small files.
 
+use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -79,17 +80,12 @@ pub(super) fn with_linked<'g>(all_git: impl IntoIterator<Item = &'g PathBuf>) ->
 /// its submodules and worktrees, and the state of an interrupted operation, since a rebase runs commands.
 pub fn settings(git: &Path) -> Vec<PathBuf> {
     let mut found = Vec::from_iter(git.is_file().then(|| git.to_path_buf()));
-    let mut pending = with_linked([&git.to_path_buf()]);
+    let mut pending = VecDeque::from(with_linked([&git.to_path_buf()]));
     pending.retain(|folder| folder.is_dir());
-    for folder in &pending {
+    while let Some(folder) = pending.pop_front() {
         found.extend(NAMES.split(' ').map(|name| folder.join(name)));
-    }
-    while let Some(folder) = pending.pop() {
         for part in ["modules", "worktrees"] {
-            for inner in inner_folders(&folder.join(part)) {
-                found.extend(NAMES.split(' ').map(|name| inner.join(name)));
-                pending.push(inner);
-            }
+            pending.extend(inner_folders(&folder.join(part)));
         }
     }
     found
