@@ -23,7 +23,7 @@ use super::supervised_child::SupervisedChild;
 use super::supervisor::GRACE;
 use super::wire::{CommandStatus, Leftovers, SpawnRequest, Streams};
 use crate::sys::environment::Clock;
-use crate::sys::files::{self, IfThere as _, Links};
+use crate::sys::files::{self, IfThere as _, Links, PathError};
 use crate::sys::interrupt::Interrupt;
 use crate::sys::parallel::joined;
 
@@ -245,10 +245,11 @@ impl BuildScript<'_> {
 
     /// Returns the I/O error, or the interruption if a signal arrived.
     fn failed(&self, source: io::Error) -> ProcessError {
-        let path = self.root.join(BUILD_SCRIPT);
-        self.interrupt.check().err().map_or(
-            ProcessError::Build { path, source },
-            ProcessError::Interrupted,
-        )
+        match self.interrupt.check() {
+            Ok(()) => {
+                ProcessError::Build(PathError::of("run", self.root.join(BUILD_SCRIPT))(source))
+            }
+            Err(interrupted) => interrupted.into(),
+        }
     }
 }

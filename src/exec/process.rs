@@ -26,7 +26,7 @@ use super::wire::{Leftovers, SpawnRequest, Streams};
 use crate::secret::Redactor;
 use crate::sys::environment::Clock;
 use crate::sys::excerpt::text::tail_of;
-use crate::sys::files::{Links, open};
+use crate::sys::files::{Links, PathError, open};
 use crate::sys::interrupt::Interrupt;
 use crate::sys::text::{line_end, one_line};
 
@@ -346,10 +346,9 @@ impl<'a> Processes<'a> {
             Some(sandbox) => sandbox.enter(options.interrupt, &options.env, None)?,
             None => self.start_supervisor()?,
         };
-        let output = CapturedOutput::create(output_file).map_err(|source| {
-            let path = output_file.to_path_buf();
-            ProcessError::Output { path, source }
-        })?;
+        let output = CapturedOutput::create(output_file)
+            .map_err(PathError::of("write", output_file))
+            .map_err(ProcessError::Output)?;
         let started = Running::start(child, &request, options.clock);
         let (running, pump) = started.map_err(|source| match source.kind() {
             io::ErrorKind::InvalidInput => not_started(&request.words, source),

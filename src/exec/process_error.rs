@@ -1,9 +1,9 @@
 //! Errors from running commands and builds. Pure.
 
 use std::io;
-use std::path::PathBuf;
 
 use super::sandbox::SandboxProblem;
+use crate::sys::files::PathError;
 use crate::sys::interrupt::Interrupted;
 
 /// Hint for when no process can be started.
@@ -75,27 +75,17 @@ pub enum ProcessError {
     #[diagnostic(help("{NO_PROCESS}"))]
     Io(#[source] io::Error),
     /// The output file could not be created.
-    #[error("cannot write `{}`: {source}", .path.display())]
+    #[error(transparent)]
     #[diagnostic(help("{NO_ROOM}"))]
-    Output {
-        /// Path of the output file.
-        path: PathBuf,
-        /// Error from the operating system.
-        source: io::Error,
-    },
+    Output(PathError),
     /// `build.sh` could not be started.
     #[error("cannot start `build.sh`: {0}")]
     #[diagnostic(forward(0))]
     Script(ScriptProblem),
     /// The operating system could not start `build.sh` or report how it ended.
-    #[error("cannot run `{}`: {source}", .path.display())]
+    #[error(transparent)]
     #[diagnostic(help("{NO_PROCESS}"))]
-    Build {
-        /// Path of the script.
-        path: PathBuf,
-        /// Error from the operating system.
-        source: io::Error,
-    },
+    Build(PathError),
     /// The output of `build.sh` could not be written to the log.
     #[error("cannot log the output of `build.sh`: {0}")]
     #[diagnostic(help("{NO_ROOM}"))]

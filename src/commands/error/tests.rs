@@ -480,10 +480,7 @@ fn process_errors() -> Vec<ProcessError> {
         ProcessError::NoSupervisor,
         ProcessError::ForeignProc,
         ProcessError::Io(denied()),
-        ProcessError::Output {
-            path: p("some/path"),
-            source: denied(),
-        },
+        ProcessError::Output(path_error("write")),
         ProcessError::Interrupted(interrupted()),
     ];
     errors.extend(sandbox_problems().into_iter().map(ProcessError::Sandbox));
@@ -846,10 +843,10 @@ fn below(told: &mut Told) {
     for problem in script_problems() {
         told.error(ProcessError::Script(problem));
     }
-    told.error(ProcessError::Build {
+    told.error(ProcessError::Build(PathError {
         path: p("build.sh"),
-        source: denied(),
-    });
+        ..path_error("run")
+    }));
     told.error(ProcessError::Log(denied()));
     for problem in sandbox_problems() {
         told.error(ProcessError::Sandbox(problem));
