@@ -37,9 +37,6 @@ pub use super::wire::CommandStatus;
 pub const SHELL: &str = "/bin/sh";
 /// Maximum number of characters of a command shown in a list.
 const SHOWN: usize = 100;
-/// Characters in the name of a background command, and the length of the name.
-const DIGITS: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
-const ID_LENGTH: u32 = 6;
 /// Interval at which a follower receives output.
 const TICK: Duration = Duration::from_millis(200);
 /// Number of bytes from the end of the output that a follower receives.
@@ -433,14 +430,7 @@ fn nth_id(command: &str, output_file: &Path, turn: u64) -> String {
         file.as_encoded_bytes(),
         &turn.to_be_bytes(),
     ];
-    let mut rest = xxh3_64(&words.join(&0));
-    let base = DIGITS.len() as u64;
-    let digits = (0..ID_LENGTH).map(|_| {
-        let digit = usize::try_from(rest % base).unwrap_or_default();
-        rest /= base;
-        char::from(DIGITS[digit])
-    });
-    format!("proc_{}", digits.collect::<String>())
+    format!("proc_{:06x}", xxh3_64(&words.join(&0)) >> 40)
 }
 
 /// Returns the error sentence for a name that no background process has.
@@ -473,7 +463,7 @@ mod tests {
     #[test]
     fn ids_are_of_one_form_and_depend_on_what_is_run_alone() {
         let id = |command, file, turn| nth_id(command, Path::new(file), turn);
-        let known = "proc_okr80b";
+        let known = "proc_ae5313";
         assert_eq!(id("npm start", "logs/1/0001-step-output.txt", 0), known);
         assert_eq!(id("npm start", "logs/2/0001-step-output.txt", 0), known);
         for other in [
@@ -487,7 +477,10 @@ mod tests {
             let id = id("x", "y", turn);
             let digits = id.strip_prefix("proc_").unwrap();
             assert_eq!(digits.len(), 6);
-            assert!(digits.bytes().all(|digit| DIGITS.contains(&digit)), "{id}");
+            assert!(
+                digits.bytes().all(|digit| digit.is_ascii_hexdigit()),
+                "{id}"
+            );
         }
     }
 
