@@ -66,7 +66,7 @@ impl Place {
             interrupt: &self.interrupt,
             redactor: &self.redactor,
             sandbox,
-            follower: None,
+            follower: Box::new(|_| ()),
         })
     }
 

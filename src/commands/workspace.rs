@@ -384,9 +384,9 @@ fn processes<'c>(
         interrupt: context.interrupt,
         redactor: context.redactor,
         sandbox,
-        follower: Some(Box::new(|printed| {
+        follower: Box::new(|printed| {
             context.reporter.event(&Event::Printed(printed.to_owned()));
-        })),
+        }),
     });
     Ok((processes, uncontained))
 }

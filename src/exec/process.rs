@@ -62,7 +62,7 @@ pub struct SpawnOptions<'a> {
     /// Sandbox to run commands in, if any.
     pub sandbox: Option<Sandbox>,
     /// Follower of the foreground command: it receives the tail of the output at intervals and once more at the end.
-    pub follower: Option<Follower<'a>>,
+    pub follower: Follower<'a>,
 }
 
 /// A command to run.
@@ -224,14 +224,8 @@ impl<'a> Processes<'a> {
         self.renew_sandbox();
         let mut process = self.start(invocation, output_file)?;
         let (running, output) = (&mut process.running, &process.output);
-        let follow = || {
-            if let Some(follower) = &self.options.follower {
-                follower(tail_of(&output.text(), FOLLOWED));
-            }
-        };
-        let is_followed = self.options.follower.is_some();
-        let tick = if is_followed { TICK } else { Duration::MAX };
-        let waited = running.wait_ticking(timeout, self.options.interrupt, tick, follow);
+        let follow = || (self.options.follower)(tail_of(&output.text(), FOLLOWED));
+        let waited = running.wait_ticking(timeout, self.options.interrupt, TICK, follow);
         follow();
         if let Err(error) = waited {
             running.stop();

@@ -61,7 +61,7 @@ impl World {
             interrupt: &interrupt,
             redactor: &redactor,
             sandbox: None,
-            follower: None,
+            follower: Box::new(|_| ()),
         }));
         let spawn =
             |prompt: &str| -> Result<String, AgentError> { Ok(format!("looked: {prompt}")) };

@@ -66,7 +66,7 @@ impl World {
             interrupt: &interrupt,
             redactor: &redactor,
             sandbox: None,
-            follower: None,
+            follower: Box::new(|_| ()),
         }));
         let harmless = |command: &str| {
             self.note(format!("is {command} harmless?"));
