@@ -3,7 +3,7 @@
 //! Guarantees that nothing in the text moves the cursor, and that lines are wrapped to fit. Without styles,
 //! inline code keeps its backticks to distinguish it from prose.
 
-use std::mem::take;
+use std::mem::{replace, take};
 use std::ops::Range;
 
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
@@ -49,17 +49,14 @@ pub fn rendered(
     lines.out
 }
 
-/// A piece of text between spaces.
-type Word = Vec<Span<'static>>;
-
 #[derive(Default)]
 struct Renderer<'c> {
     columns: usize,
     is_styled: bool,
     out: Vec<Line<'static>>,
-    /// The words of the current paragraph, line by line.
-    lines: Vec<Vec<Word>>,
-    /// True if the next text continues the last word.
+    /// The current paragraph, line by line.
+    lines: Vec<Vec<Span<'static>>>,
+    /// True if the current line ends in a word, which a space may follow.
     is_open: bool,
     /// The prefixes of the next line and of the lines after it, for each enclosing list or quotation.
     prefixes: Vec<(String, String)>,
@@ -181,10 +178,9 @@ impl Renderer<'_> {
 
     fn end_cell(&mut self) {
         self.is_open = false;
-        let words: Vec<Word> = take(&mut self.lines).into_iter().flatten().collect();
-        let cell = words.join(&Span::raw(" "));
+        let cell = take(&mut self.lines).into_iter().flatten().collect();
         if let Some(row) = self.rows.last_mut() {
-            row.push(cell.into());
+            row.push(cell);
         }
     }
 
@@ -254,12 +250,8 @@ impl Renderer<'_> {
     /// Writes a link's address, unless it is the same as its text.
     fn end_link(&mut self) {
         let Some(url) = self.link.take() else { return };
-        let last = self.lines.iter().flatten().last();
-        let text: String = last
-            .into_iter()
-            .flatten()
-            .map(|span| &*span.content)
-            .collect();
+        let last = self.lines.last().into_iter().flatten();
+        let text: String = last.map(|span| &*span.content).collect();
         if !url.is_empty() && !text.ends_with(&url) {
             let style = self.style().dim();
             self.words(&format!(" ({url})"), style);
@@ -287,28 +279,19 @@ impl Renderer<'_> {
         set.fold(Style::new(), |style, (_, set)| style.add_modifier(set))
     }
 
+    /// Adds text to the current paragraph, with a single space between words.
     fn words(&mut self, text: &str, style: Style) {
         // A reference like `&#27;` has been decoded to the character.
-        let text = visible(text);
-        for (at, part) in text.split([' ', '\n']).enumerate() {
-            if at > 0 {
-                self.is_open = false;
-            }
-            if part.is_empty() {
-                continue;
-            }
-            if self.lines.is_empty() {
-                self.lines.push(Vec::new());
-            }
-            let Some(line) = self.lines.last_mut() else {
-                return;
-            };
-            let piece = Span::styled(part.to_owned(), style);
-            match line.last_mut() {
-                Some(word) if self.is_open => word.push(piece),
-                _ => line.push(vec![piece]),
-            }
-            self.is_open = true;
+        let mut words = visible(text).replace('\n', " ");
+        words.retain(|c| {
+            let was_open = replace(&mut self.is_open, c != ' ');
+            was_open || c != ' '
+        });
+        if self.lines.is_empty() {
+            self.lines.push(Vec::new());
+        }
+        if let Some(line) = self.lines.last_mut() {
+            line.push(Span::styled(words, style));
         }
     }
 
@@ -322,20 +305,14 @@ impl Renderer<'_> {
         let pieces = self.code_colors.and_then(|colors| colors(token, code));
         let width = self.width().saturating_sub(CODE_INDENT.len());
         for (at, line) in code.split('\n').enumerate() {
-            let pieces = pieces.as_ref().map(|lines| lines.get(at));
-            let mut from = 0;
-            for part in wrapped(line, width.max(NARROWEST)) {
-                // Wrapping may have dropped spaces between the parts.
-                from += line[from..].find(&part).unwrap_or_default();
-                let to = from + part.len();
-                let mut spans = vec![Span::raw(CODE_INDENT)];
-                match pieces {
-                    None => spans.push(Span::styled(part, code_style(""))),
-                    Some(None) => spans.push(Span::raw(part)),
-                    Some(Some(pieces)) => spans.extend(painted(line, from..to, pieces)),
-                }
-                self.push_line(spans);
-                from = to;
+            let spans = match pieces.as_ref().map(|lines| lines.get(at)) {
+                None => vec![Span::styled(line.to_owned(), code_style(""))],
+                Some(None) => vec![Span::raw(line.to_owned())],
+                Some(Some(pieces)) => colored(line, pieces),
+            };
+            for mut part in wrapped_spans(&spans, width.max(NARROWEST)) {
+                part.insert(0, Span::raw(CODE_INDENT));
+                self.push_line(part);
             }
         }
     }
@@ -351,24 +328,10 @@ impl Renderer<'_> {
     /// Writes the current paragraph.
     fn end_block(&mut self) {
         self.is_open = false;
-        for words in take(&mut self.lines) {
-            let (mut line, mut taken) = (Vec::new(), 0);
-            let width = self.width();
-            for word in words.into_iter().flat_map(|word| broken(word, width)) {
-                let plain: String = word.iter().map(|span| &*span.content).collect();
-                let length = text_width(&plain);
-                if taken > 0 && taken + 1 + length > width {
-                    self.push_line(take(&mut line));
-                    taken = 0;
-                }
-                if taken > 0 {
-                    line.push(Span::raw(" "));
-                    taken += 1;
-                }
-                taken += length;
-                line.extend(word);
+        for line in take(&mut self.lines) {
+            for part in wrapped_spans(&line, self.width()) {
+                self.push_line(part);
             }
-            self.push_line(line);
         }
     }
 
@@ -383,7 +346,7 @@ impl Renderer<'_> {
     fn push_line(&mut self, line: impl Into<Line<'static>>) {
         let mut spans: Vec<Span<'static>> = Vec::new();
         for (first, rest) in &mut self.prefixes {
-            spans.push(Span::raw(std::mem::replace(first, rest.clone())));
+            spans.push(Span::raw(replace(first, rest.clone())));
         }
         spans.extend(line.into().spans);
         while let Some(last) = spans.last_mut() {
@@ -402,19 +365,42 @@ impl Renderer<'_> {
     }
 }
 
-/// Returns a part of a line, styled by its pieces.
-fn painted(line: &str, part: Range<usize>, pieces: &Pieces) -> Vec<Span<'static>> {
-    let (mut spans, mut from) = (Vec::new(), part.start);
-    let rest = [(part.end, Some("p"))];
-    for (end, class) in pieces.iter().chain(&rest) {
-        let to = (*end).min(part.end);
-        if let Some(text) = line.get(from..to).filter(|text| !text.is_empty()) {
-            let style = code_style(class.unwrap_or("p"));
-            spans.push(Span::styled(text.to_owned(), style));
-            from = to;
-        }
-    }
-    spans
+/// Returns a line of code, styled by its pieces.
+fn colored(line: &str, pieces: &Pieces) -> Vec<Span<'static>> {
+    let mut from = 0;
+    let rest = [(line.len(), None)];
+    let spans = pieces.iter().chain(&rest).filter_map(|(end, class)| {
+        let text = line.get(from..*end)?.to_owned();
+        from = *end;
+        Some(Span::styled(text, code_style(class.unwrap_or("p"))))
+    });
+    spans.collect()
+}
+
+/// Wraps a styled line as [`wrapped`] does.
+fn wrapped_spans(line: &[Span<'static>], width: usize) -> Vec<Vec<Span<'static>>> {
+    let text: String = line.iter().map(|span| &*span.content).collect();
+    let mut from = 0;
+    let parts = wrapped(&text, width).into_iter().map(|part| {
+        // Wrapping may have dropped spaces between the parts.
+        from += text[from..].find(&part).unwrap_or_default();
+        let start = from;
+        from += part.len();
+        cut(line, start..from)
+    });
+    parts.collect()
+}
+
+/// Returns the part of a styled line in this byte range.
+fn cut(line: &[Span<'static>], range: Range<usize>) -> Vec<Span<'static>> {
+    let mut start = 0;
+    let parts = line.iter().filter_map(|span| {
+        let [from, to] = [range.start, range.end].map(|at| at.saturating_sub(start));
+        start += span.content.len();
+        let text = span.content.get(from..to.min(span.content.len()))?;
+        (!text.is_empty()).then(|| Span::styled(text.to_owned(), span.style))
+    });
+    parts.collect()
 }
 
 /// Returns the style of a piece of code; unclassified code has none.
@@ -430,19 +416,6 @@ fn code_style(class: CssClass) -> Style {
         "p" => style,
         _ => style.cyan(),
     }
-}
-
-/// Splits a word that is too long for a line.
-fn broken(word: Word, width: usize) -> Vec<Word> {
-    let length: usize = word.iter().map(Span::width).sum();
-    if length <= width {
-        return vec![word];
-    }
-    let pieces = word.into_iter().flat_map(|span| {
-        let pieces = wrapped(&span.content, width).into_iter();
-        pieces.map(move |piece| vec![Span::styled(piece, span.style)])
-    });
-    pieces.collect()
 }
 
 #[cfg(test)]
