@@ -81,16 +81,14 @@ fn succeeded(
         None => result_text(&outcome),
     };
     let is_diff = outcome.is_diff;
-    let written = answered.and_then(
-        |()| match (&report, outcome.is_paged.then(pager).flatten()) {
-            (Some(report), _) => output.report(report, || document(output, outcome)),
-            (None, Some(pager)) => {
-                output.paged((&text, is_diff), &pager, || document(output, outcome))
-            }
-            (None, None) if outcome.is_document => output.document(&text),
-            (None, None) => output.result(&text, is_diff, || document(output, outcome)),
-        },
-    );
+    let pager = outcome.is_paged.then(pager).flatten();
+    let written = answered.and_then(|()| match &report {
+        Some(report) => output.report(report, || document(output, outcome)),
+        None if outcome.is_document => output.document(&text),
+        None => output.result((&text, is_diff), pager.as_ref(), || {
+            document(output, outcome)
+        }),
+    });
     let Err(error) = written else {
         return Exit::Done;
     };
@@ -111,7 +109,8 @@ fn failed(output: &Output<'_>, failure: &Failure) -> Exit {
     let exit = error.exit();
     if let (Some(text), OutputFormat::Text) = (&failure.text, output.format()) {
         // A failure to write this matters less than the error that follows.
-        let _ = output.result(&format!("{text}\n"), failure.is_diff, || Value::Null);
+        let text = format!("{text}\n");
+        let _ = output.result((&text, failure.is_diff), None, || Value::Null);
     }
     if let (Some(report), OutputFormat::Text) = (&failure.report, output.format())
         && let Err(error) = output.report(report, || Value::Null)
@@ -145,7 +144,7 @@ fn of_run(output: &Output<'_>, record: &RunRecord) -> Value {
 /// Reports an error from before any command to programs; the user has already seen it.
 pub fn report_early(output: &Output<'_>, error: &Failure) {
     // A write error would only obscure the failure already printed.
-    let _ = output.result("", false, || document_of(output, error));
+    let _ = output.result(("", false), None, || document_of(output, error));
 }
 
 /// Returns the text for standard output: the result, a summary of the work, the log's path, and a suggested next step.

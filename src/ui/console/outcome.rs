@@ -21,19 +21,21 @@ use crate::ui::{json, stdout};
 const TELLING: [&str; 2] = ["log: ", "done: the page is in "];
 
 impl Output<'_> {
-    /// Prints the result as text, which may begin with a unified diff, or as the JSON `document`.
+    /// Prints the result as text, which may begin with a unified diff, or as the JSON `document`. Text longer than the
+    /// user's terminal is shown with `pager`, if given.
     ///
     /// # Errors
     /// Fails if it cannot be written; a closed stdout is an error only in the JSON formats.
     pub fn result(
         &self,
-        text: &str,
-        is_diff: bool,
+        (text, is_diff): (&str, bool),
+        pager: Option<&Pager>,
         document: impl FnOnce() -> Value,
     ) -> io::Result<()> {
         self.spinner.stop();
         match self.format {
-            OutputFormat::Text | OutputFormat::Csv => stdout::print(&self.ready(text, is_diff)),
+            OutputFormat::Text => self.text(text, is_diff, pager),
+            OutputFormat::Csv => self.text(text, is_diff, None),
             OutputFormat::Json | OutputFormat::Sarif => json::document(self.redactor, &document()),
             OutputFormat::JsonL => self.lines.result(&document()),
         }
@@ -57,32 +59,18 @@ impl Output<'_> {
         self.spinner.stop();
         match self.format {
             OutputFormat::Text => json::document(self.redactor, report),
-            _ => self.result("", false, document),
+            _ => self.result(("", false), None, document),
         }
     }
 
-    /// Prints the result like [`Self::result`], but shows text longer than the user's terminal with `pager`.
-    ///
-    /// # Errors
-    /// Fails if it cannot be written; a closed stdout is an error only in the JSON formats.
-    pub fn paged(
-        &self,
-        (text, is_diff): (&str, bool),
-        pager: &Pager,
-        document: impl FnOnce() -> Value,
-    ) -> io::Result<()> {
-        if self.format != OutputFormat::Text {
-            return self.result(text, is_diff, document);
-        }
-        self.spinner.stop();
+    fn text(&self, text: &str, is_diff: bool, pager: Option<&Pager>) -> io::Result<()> {
+        let ready = self.ready(text, is_diff);
         let size = size(io::stdout()).filter(|_| self.options.stdout_terminal);
-        let redacted = self.redactor.text(text);
-        let is_long = size.is_some_and(|(rows, columns)| lines_taken(&redacted, columns) >= rows);
-        let text = self.ready(text, is_diff);
-        if is_long && pager.show(&text, None) {
+        let is_long = |(rows, columns)| lines_taken(&self.redactor.text(text), columns) >= rows;
+        if pager.is_some_and(|pager| size.is_some_and(is_long) && pager.show(&ready, None)) {
             return Ok(());
         }
-        stdout::print(&text)
+        stdout::print(&ready)
     }
 
     /// Prepares a result for stdout.
@@ -158,7 +146,7 @@ impl Output<'_> {
         }
         if self.format != OutputFormat::Text {
             // A write error would only obscure the failure already printed.
-            let _ = self.result("", false, document);
+            let _ = self.result(("", false), None, document);
         }
     }
 }
