@@ -546,13 +546,10 @@ impl Composer {
         ComposerAction::Changed
     }
 
-    /// Searches for the wanted text before the given entry, or from the end.
+    /// Searches for the wanted text before the given match, which stays if there is no other, or from the end.
     fn look(&mut self, before: Option<usize>) {
         if let Some(search) = &mut self.search {
-            if before.is_none() {
-                (search.at, search.found) = (None, String::new());
-            }
-            search.look(&self.recall, before.unwrap_or_else(|| self.recall.len()));
+            search.at = self.recall.find(&search.wanted, before).or(before);
         }
     }
 
@@ -578,7 +575,8 @@ impl Composer {
             }
             // Any other key accepts the match; Enter does not send it yet.
             _ => {
-                let found = search.at.map(|_| search.found.clone());
+                let found = search.at.and_then(|at| self.recall.entry(at));
+                let found = found.map(str::to_owned);
                 self.search = None;
                 if let Some(found) = found {
                     self.look_at(&found);

@@ -78,17 +78,18 @@ impl Recall {
         Some(self.entries.get(at).map_or(&self.draft, |entry| entry))
     }
 
-    /// Returns the latest entry before index `before` that contains `wanted`, ignoring case.
-    pub fn find(&self, wanted: &str, before: usize) -> Option<(usize, &str)> {
+    /// Returns the index of the latest entry that contains `wanted`, ignoring case: of those before index `before`, if
+    /// given.
+    pub fn find(&self, wanted: &str, before: Option<usize>) -> Option<usize> {
         let wanted = wanted.to_lowercase();
-        let mut earlier = self.entries.iter().enumerate().take(before).rev();
-        let found = earlier.find(|(_, entry)| entry.to_lowercase().contains(&wanted));
-        found.map(|(at, entry)| (at, entry.as_str()))
+        let earlier = &self.entries[..before.unwrap_or(self.entries.len())];
+        let is_it = |entry: &String| entry.to_lowercase().contains(&wanted);
+        earlier.iter().rposition(is_it)
     }
 
-    /// Returns the number of entries.
-    pub fn len(&self) -> usize {
-        self.entries.len()
+    /// Returns the entry at this index.
+    pub fn entry(&self, at: usize) -> Option<&str> {
+        self.entries.get(at).map(String::as_str)
     }
 }
 
@@ -99,27 +100,16 @@ pub struct HistorySearch {
     pub wanted: String,
     /// The index of the matching entry.
     pub at: Option<usize>,
-    /// The text of the matching entry.
-    pub found: String,
 }
 
 impl HistorySearch {
-    /// Searches the entries before `before`. If there is no match, the previous match stays.
-    pub fn look(&mut self, recall: &Recall, before: usize) {
-        if let Some((at, entry)) = recall.find(&self.wanted, before) {
-            self.at = Some(at);
-            entry.clone_into(&mut self.found);
-        }
-    }
-
-    /// Returns the part of the match to show: its matching line, cut to the given width around the searched
-    /// text.
-    pub fn seen(&self, columns: usize) -> String {
+    /// Returns the part of a match to show: its matching line, cut to the given width around the searched text.
+    pub fn seen(&self, found: &str, columns: usize) -> String {
         let wanted = self.wanted.to_lowercase();
         let place = |line: &str| Some(line.to_lowercase().split_once(&wanted)?.0.chars().count());
-        let mut lines = self.found.lines();
-        let found = lines.find_map(|line| place(line).map(|place| (line, place)));
-        let (line, place) = found.unwrap_or_default();
+        let mut lines = found.lines();
+        let matching = lines.find_map(|line| place(line).map(|place| (line, place)));
+        let (line, place) = matching.unwrap_or_default();
         if place + wanted.len() < columns {
             return line.to_owned();
         }
@@ -156,19 +146,10 @@ mod tests {
     #[test]
     fn a_search_goes_back_from_the_latest() {
         let recall = recall(&["Fix the lexer", "run", "fix it"]);
-        let mut search = HistorySearch {
-            wanted: "FIX".to_owned(),
-            ..HistorySearch::default()
-        };
-        search.look(&recall, recall.len());
-        assert_eq!(search.found, "fix it");
-        search.look(&recall, search.at.unwrap());
-        assert_eq!(search.found, "Fix the lexer");
-        search.look(&recall, search.at.unwrap());
-        assert_eq!(
-            (search.found.as_str(), search.at),
-            ("Fix the lexer", Some(0))
-        );
+        assert_eq!(recall.find("FIX", None), Some(2));
+        assert_eq!(recall.find("FIX", Some(2)), Some(0));
+        assert_eq!(recall.find("FIX", Some(0)), None);
+        assert_eq!(recall.entry(0), Some("Fix the lexer"));
     }
 
     #[test]

@@ -50,8 +50,9 @@ impl Composer {
             };
             let line = printable(&format!("{label}{}", search.wanted), &[]);
             let (x, _) = buf.set_stringn(area.x, area.y, &line, area.width.into(), theme::ACCENT);
-            let found = printable(&search.seen(area.width.into()), &[]);
-            if area.height > 1 && search.at.is_some() {
+            let found = search.at.and_then(|at| self.recall.entry(at));
+            if let Some(found) = found.filter(|_| area.height > 1) {
+                let found = printable(&search.seen(found, area.width.into()), &[]);
                 buf.set_stringn(area.x, area.y + 1, found, area.width.into(), theme::PLAIN);
             }
             let x = x.min(area.right().saturating_sub(1));
