@@ -41,6 +41,7 @@ use crate::sys::text::printable;
 use crate::ui::editor;
 use crate::ui::history::History;
 use crate::ui::pager::Pager;
+use crate::ui::paint::{COLUMNS, size};
 
 /// The minimum average time between frames.
 const FRAME: Duration = Duration::from_millis(18);
@@ -132,11 +133,9 @@ impl Drop for StopAtEnd {
 
 /// Returns the terminal's size; 80 by 24 if it is unknown.
 fn terminal_size() -> Size {
-    let (width, height) = crossterm::terminal::size().unwrap_or_default();
-    match (width, height) {
-        (0, _) | (_, 0) => Size::new(80, 24),
-        (width, height) => Size::new(width, height),
-    }
+    let (rows, columns) = size(io::stdout()).unwrap_or((24, COLUMNS));
+    let [columns, rows] = [columns, rows].map(|length| u16::try_from(length).unwrap_or(u16::MAX));
+    Size::new(columns, rows)
 }
 
 /// Returns the time until the next frame, planned for `next` but allowed earlier if text was typed.
@@ -222,7 +221,7 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
         }
         Self {
             app,
-            painter: Painter::new((terminal.size)()),
+            painter: Painter::default(),
             options,
             terminal,
             receiver,
@@ -367,7 +366,7 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
     fn show_question(&mut self) -> io::Result<()> {
         let is_recent = self.now().saturating_sub(self.typed_at) < self.pause;
         self.is_typing_on = is_recent && self.app.is_typing();
-        let frame = self.painter.frame(|buf| self.app.draw(buf))?;
+        let frame = self.frame()?;
         // Read pending input just before the question becomes visible; later input may answer it.
         while is_readable_within(self.terminal.keys, Duration::ZERO) {
             let Some(inputs) = self.read()? else { break };
@@ -478,15 +477,19 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
             }
             self.painter.forget();
         }
-        self.painter.resize((self.terminal.size)());
         self.is_changed = true;
         Ok(())
     }
 
     fn draw(&mut self) -> io::Result<()> {
         (self.is_changed, self.is_typed) = (false, false);
-        let frame = self.painter.frame(|buf| self.app.draw(buf))?;
+        let frame = self.frame()?;
         self.write(&frame)
+    }
+
+    fn frame(&mut self) -> io::Result<Vec<u8>> {
+        let size = (self.terminal.size)();
+        self.painter.frame(size, |buf| self.app.draw(buf))
     }
 
     fn write(&mut self, frame: &[u8]) -> io::Result<()> {
@@ -543,7 +546,6 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
         give_back();
         let result = to();
         taken.take_again()?;
-        self.painter.resize((self.terminal.size)());
         self.painter.forget();
         Ok(result)
     }

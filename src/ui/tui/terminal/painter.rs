@@ -75,8 +75,8 @@ fn draw_changes(bytes: &mut Vec<u8>, shown: &Buffer, next: &Buffer) -> io::Resul
 }
 
 /// A converter of frames to bytes.
+#[derive(Default)]
 pub struct Painter {
-    size: Size,
     /// The frame on the terminal; `None` if that is not known.
     shown: Option<Buffer>,
     /// The cursor's position on the terminal; `None` if it is hidden.
@@ -84,35 +84,22 @@ pub struct Painter {
 }
 
 impl Painter {
-    /// Creates a painter for a terminal of this size and unknown content.
-    pub fn new(size: Size) -> Self {
-        Self {
-            size,
-            shown: None,
-            cursor: None,
-        }
-    }
-
-    /// Sets the terminal's size.
-    pub fn resize(&mut self, size: Size) {
-        self.size = size;
-    }
-
     /// Discards the known content, so that the next frame is drawn in full.
     pub fn forget(&mut self) {
         self.shown = None;
     }
 
-    /// Returns the bytes that make the terminal show what `draw` draws, with the cursor where it says; empty if it
-    /// already does.
+    /// Returns the bytes that make a terminal of this size show what `draw` draws, with the cursor where it says; empty
+    /// if it already does.
     ///
     /// # Errors
     /// None are known, since it only writes to memory.
     pub fn frame(
         &mut self,
+        size: Size,
         draw: impl FnOnce(&mut Buffer) -> Option<Position>,
     ) -> io::Result<Vec<u8>> {
-        let area = Rect::from((Position::ORIGIN, self.size));
+        let area = Rect::from((Position::ORIGIN, size));
         let mut next = Buffer::empty(area);
         let cursor = draw(&mut next);
         let mut changes = Vec::new();
@@ -159,11 +146,11 @@ mod tests {
 
     /// Returns the lines of a terminal that receives frames with these first lines of `tops`.
     fn shown(tops: &[usize]) -> Vec<String> {
-        let mut painter = Painter::new(Size::new(30, 5));
+        let mut painter = Painter::default();
         let size = |length| NonZero::new(length).unwrap();
         let mut terminal = vt100::Parser::new(size(5), size(30), 0);
         for top in tops {
-            let frame = painter.frame(|buf| {
+            let frame = painter.frame(Size::new(30, 5), |buf| {
                 for (nth, row) in buf.area.rows().enumerate() {
                     let line = LINES[(top + nth) % LINES.len()];
                     Line::raw(line).render(row, buf);

@@ -489,7 +489,8 @@ fn a_draft_is_edited_and_left_nowhere() {
 
 #[test]
 fn frames_are_what_has_changed() {
-    let mut painter = Painter::new(Size::new(10, 2));
+    let mut painter = Painter::default();
+    let size = Size::new(10, 2);
     let draw = |text: &'static str, cursor: Option<(u16, u16)>| {
         move |buf: &mut ratatui::buffer::Buffer| {
             buf.set_string(0, 0, text, ratatui::style::Style::new());
@@ -497,7 +498,7 @@ fn frames_are_what_has_changed() {
         }
     };
     let mut frame = |text, cursor| {
-        let bytes = painter.frame(draw(text, cursor)).unwrap();
+        let bytes = painter.frame(size, draw(text, cursor)).unwrap();
         String::from_utf8(bytes).unwrap()
     };
     let first = frame("hello", Some((5, 0)));
@@ -515,9 +516,9 @@ fn frames_are_what_has_changed() {
     assert!(changed.contains('a') && !changed.contains("hallo"));
     assert_eq!(frame("hallo", None), "\x1b[?2026h\x1b[?25l\x1b[?2026l");
     painter.forget();
-    let whole = painter.frame(draw("hallo", None)).unwrap();
+    let whole = painter.frame(size, draw("hallo", None)).unwrap();
     assert!(String::from_utf8(whole).unwrap().contains("\x1b[2J"));
-    painter.resize(Size::new(4, 1));
-    let smaller = painter.frame(draw("hallo", None)).unwrap();
+    let smaller = painter.frame(Size::new(4, 1), draw("hallo", None));
+    let smaller = smaller.unwrap();
     assert!(String::from_utf8(smaller).unwrap().contains("hall"));
 }
