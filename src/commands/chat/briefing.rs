@@ -123,7 +123,7 @@ impl Briefing {
 
     /// Detects changes made by others, before the agent's next action.
     pub fn look(&mut self) {
-        let changed = self.seen.changed();
+        let changed = self.seen.restamp();
         let names = changed.iter().map(|path| {
             let name = path.strip_prefix(&self.root).unwrap_or(path);
             name.display().to_string()
@@ -264,15 +264,9 @@ impl SeenFiles {
         }
     }
 
-    /// Updates all states after a command of the agent, so that its changes are not reported to the model.
-    fn restamp(&mut self) {
-        for (path, known) in &mut self.0 {
-            *known = stamp(path);
-        }
-    }
-
-    /// Returns the files that have changed; each change is returned once.
-    fn changed(&mut self) -> Vec<PathBuf> {
+    /// Updates all states, and returns the files that have changed. After a command of the agent, these are not reported
+    /// to the model.
+    fn restamp(&mut self) -> Vec<PathBuf> {
         let mut changed = Vec::new();
         for (path, known) in &mut self.0 {
             let now = stamp(path);
@@ -522,18 +516,18 @@ mod tests {
         for path in [&a, &b, &new] {
             seen.saw(path);
         }
-        assert!(seen.changed().is_empty());
+        assert!(seen.restamp().is_empty());
         fs::write(&a, "22").unwrap();
         fs::write(&new, "").unwrap();
-        assert_eq!(seen.changed(), [a.clone(), new.clone()]);
-        assert!(seen.changed().is_empty());
+        assert_eq!(seen.restamp(), [a.clone(), new.clone()]);
+        assert!(seen.restamp().is_empty());
         fs::remove_file(&b).unwrap();
-        assert_eq!(seen.changed(), std::slice::from_ref(&b));
+        assert_eq!(seen.restamp(), std::slice::from_ref(&b));
         fs::write(&a, "333").unwrap();
         seen.restamp();
-        assert!(seen.changed().is_empty());
+        assert!(seen.restamp().is_empty());
         fs::write(&a, "4444").unwrap();
         seen.saw(&a);
-        assert!(seen.changed().is_empty());
+        assert!(seen.restamp().is_empty());
     }
 }
