@@ -221,19 +221,14 @@ fn talk_until_left(
         let is_first = table.is_none();
         let chosen = models::choose(context, &options.choice, account, table)?;
         let redactor = context.redactor.and(chosen.key.exposed());
-        // Unlike the screen, the outer reporter does not know a key that a program has supplied.
-        let without_keys = WithoutKeys {
+        // The outer reporter does not know a key that a program has supplied.
+        let reporter = WithoutKeys {
             inner: context.reporter,
             redactor: &redactor,
         };
-        let reporter = match screen {
-            Some(_) => context.reporter,
-            None => &without_keys,
-        };
         let context = &Context {
             redactor: &redactor,
-            reporter,
-            ..context.clone()
+            ..context.with_reporter(&reporter)
         };
         if let Some(screen) = screen {
             screen.redact_with(&redactor);
