@@ -20,7 +20,7 @@ use super::json::JsonLines;
 use super::links::Links;
 use super::options::{CiRunner, ConsoleOptions, OutputFormat};
 use super::paint::{COLUMNS, colored_stat, columns, paint, painted};
-use super::present::{self, Part, Shown, present};
+use super::present::{self, Part, Shown, of_run, present};
 use super::spinner::Spinner;
 use super::steps::{Look, Steps};
 use crate::record::event::{Event, Reporter};
@@ -116,10 +116,11 @@ impl<'r> Output<'r> {
         }
     }
 
-    /// Shows an event of a run: on a terminal, long operations with the spinner; everything else as a line.
+    /// Shows an event of a run, on a terminal long operations with the spinner, everything else as a line; or an event of
+    /// an agent.
     fn display(&self, event: &Event) {
-        let Some(shown) = present(event) else {
-            return;
+        let Some(shown) = of_run(event) else {
+            return self.show(event);
         };
         // The step that is retried continues.
         if !matches!(event, Event::Retrying { .. }) {
@@ -316,14 +317,6 @@ impl Output<'_> {
                 self.spinner.stop();
             }
             Event::Applied(_) if self.in_tool.load(Ordering::Relaxed) => {}
-            Event::Started { .. }
-            | Event::Retrying { .. }
-            | Event::Answered { .. }
-            | Event::Applied(_)
-            | Event::PutBack(_)
-            | Event::Uncontained { .. }
-            | Event::Building { .. }
-            | Event::Built { .. } => self.display(event),
             Event::Prose(text) => self.prose(text),
             Event::Warning(text) => self.warning(text),
             Event::Reviewed {
@@ -348,7 +341,7 @@ impl Output<'_> {
             }
             Event::Waiting { waited, .. } => self.wait(event, *waited),
             Event::Progress { .. } => {}
-            _ => self.show(event),
+            _ => self.display(event),
         }
     }
 

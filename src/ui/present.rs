@@ -192,8 +192,8 @@ pub fn present(event: &Event) -> Option<Shown> {
     })
 }
 
-/// Describes an event of a run, which has a label; `None` if there is nothing to show.
-fn of_run(event: &Event) -> Option<Shown> {
+/// Describes an event of a run, which has a label; `None` for any other.
+pub fn of_run(event: &Event) -> Option<Shown> {
     let plain = Style::new();
     Some(match event {
         Event::Started { log } => Shown::line("log", log.clone(), plain),
