@@ -173,9 +173,6 @@ impl Look {
             "?" => (INDENT, PROSE),
             _ => (PROSE_INDENT, PROSE),
         };
-        let is_task = |part: &&Part| matches!(part, Part::Task(_));
-        let tasks = shown.body.iter().filter(is_task).count();
-        let more_tasks = tasks.saturating_sub(DIFF);
         for (at, part) in shown.body.iter().enumerate() {
             match part {
                 Part::Text(text, style) => {
@@ -196,16 +193,16 @@ impl Look {
                     let folded = |line| self.folded(line, 0, Style::new());
                     lines.extend(text.lines().flat_map(folded));
                 }
-                Part::Task(_) if at >= DIFF => {}
+                Part::Task(_) if at == DIFF => {
+                    let more = counted((shown.body.len() - at) as u64, "more task");
+                    lines.push(Line::raw(format!("  … {more} …")));
+                }
+                Part::Task(_) if at > DIFF => {}
                 Part::Task(task) => {
                     let style = task_style(task.status);
                     lines.extend(self.folded(&format!("  {task}"), HANG, style));
                 }
             }
-        }
-        if more_tasks > 0 {
-            let more = format!("  … {} …", counted(more_tasks as u64, "more task"));
-            lines.push(Line::raw(more));
         }
         lines
     }
