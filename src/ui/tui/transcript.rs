@@ -6,8 +6,6 @@
 
 mod events;
 
-use std::collections::BTreeSet;
-
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
@@ -61,8 +59,8 @@ pub struct Transcript {
     /// The width and height when it was last drawn.
     size: (usize, usize),
     folding: Folding,
-    /// The indices of the items with lines.
-    held: BTreeSet<usize>,
+    /// The number of items laid out since distant ones were discarded.
+    laid_out: usize,
     /// The last task list shown.
     tasks: Vec<Task>,
     /// The indices of the running tools, innermost last.
@@ -126,13 +124,9 @@ impl Transcript {
     pub fn poll(&mut self) -> bool {
         let is_any = self.code.poll();
         if is_any {
-            for &at in &self.held {
-                if let Some(item) = self.items.get_mut(at)
-                    && matches!(item.body, Entry::Agent(_))
-                {
-                    item.lines = None;
-                }
-            }
+            let is_prose = |item: &&mut TranscriptItem| matches!(item.body, Entry::Agent(_));
+            let prose = self.items.iter_mut().filter(is_prose);
+            prose.for_each(|item| item.lines = None);
         }
         is_any
     }
@@ -352,7 +346,7 @@ impl Transcript {
         }
         let height = lines.len();
         (item.height, item.lines) = (Some(height), Some(lines));
-        self.held.insert(at);
+        self.laid_out += 1;
         height
     }
 
@@ -360,7 +354,6 @@ impl Transcript {
         for item in &mut self.items {
             (item.height, item.lines) = (None, None);
         }
-        self.held.clear();
     }
 
     /// Sets the size, keeping the first visible text in place.
@@ -415,18 +408,16 @@ impl Transcript {
 
     /// Discards the lines of items far from the visible ones.
     fn let_go(&mut self, first: usize, end: usize) {
-        if self.held.len() <= HELD {
+        if self.laid_out <= HELD {
             return;
         }
         let near = first.saturating_sub(NEAR)..end + NEAR;
-        let items = &mut self.items;
-        self.held.retain(|at| {
-            let is_near = near.contains(at);
-            if let Some(item) = items.get_mut(*at).filter(|_| !is_near) {
+        for (at, item) in self.items.iter_mut().enumerate() {
+            if !near.contains(&at) {
                 item.lines = None;
             }
-            is_near
-        });
+        }
+        self.laid_out = 0;
     }
 }
 
