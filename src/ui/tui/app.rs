@@ -232,14 +232,9 @@ impl App {
                 thought_tokens,
                 ..
             } if self.mode.is_none() => {
-                if let Some(Wait {
-                    waiting: Waiting::Counting { doing, .. },
-                    ..
-                }) = &self.wait
-                {
-                    let doing = doing.clone();
-                    let tokens = output_tokens.saturating_add(*thought_tokens);
-                    self.wait_for(Waiting::Counting { doing, tokens });
+                let wait = self.wait.as_mut().map(|wait| &mut wait.waiting);
+                if let Some(Waiting::Counting { tokens, .. }) = wait {
+                    *tokens = output_tokens.saturating_add(*thought_tokens);
                 }
             }
             Event::Waiting { .. } => self.wait_for(Waiting::Tool {

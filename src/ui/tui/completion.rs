@@ -118,17 +118,11 @@ pub enum Completing<'t> {
     Command(&'t str),
 }
 
-/// Returns the path after an `@` at the start of the last word, and the byte at which it begins.
-fn typed_path(text: &str) -> Option<(usize, &str)> {
-    let word = text.rsplit(char::is_whitespace).next()?;
-    let typed = word.strip_prefix('@')?;
-    Some((text.len() - typed.len(), typed))
-}
-
 /// Returns the completable word before the cursor: one that begins with `@`, or a `/` at the start of the text.
 pub fn completing(before: &str) -> Option<Completing<'_>> {
-    if let Some((start, typed)) = typed_path(before) {
-        return Some(Completing::Path(start, typed));
+    let word = before.rsplit(char::is_whitespace).next()?;
+    if let Some(typed) = word.strip_prefix('@') {
+        return Some(Completing::Path(before.len() - typed.len(), typed));
     }
     let name = before.strip_prefix('/')?;
     (!name.contains(char::is_whitespace)).then_some(Completing::Command(name))

@@ -43,8 +43,10 @@ impl App {
         match key.code {
             KeyCode::Char('c') if is_control => self.cancel(is_leaving),
             KeyCode::Esc => self.escape(key, is_armed),
-            KeyCode::PageUp => self.scrolled(|app| app.transcript.page(false)),
-            KeyCode::PageDown => self.scrolled(|app| app.transcript.page(true)),
+            KeyCode::PageUp | KeyCode::PageDown => {
+                self.transcript.page(key.code == KeyCode::PageDown);
+                Vec::new()
+            }
             KeyCode::Up if self.composer.is_empty() && !self.queue.is_empty() => {
                 // The draft continues as if it had not been sent.
                 if let Some(last) = self.queue.pop_back() {
@@ -124,11 +126,6 @@ impl App {
         };
         effects.push(answer);
         effects
-    }
-
-    fn scrolled(&mut self, scroll: impl FnOnce(&mut Self)) -> Vec<ScreenEffect> {
-        scroll(self);
-        Vec::new()
     }
 
     /// Handles Ctrl-C, which clears the input, else stops the work, else exits if it is pressed twice.
