@@ -117,9 +117,7 @@ pub trait LineReader {
     ///
     /// # Errors
     /// Same as for [`Self::line`].
-    fn request(&mut self, prompt: &str) -> Result<Typed<Submission>, InputError> {
-        Ok(self.line(prompt)?.map(Into::into))
-    }
+    fn request(&mut self, prompt: &str) -> Result<Typed<Submission>, InputError>;
 
     /// Queues a submission to be returned as the next request.
     fn send(&mut self, request: Submission);
@@ -128,9 +126,7 @@ pub trait LineReader {
     ///
     /// # Errors
     /// Same as for [`Self::line`].
-    fn secret(&mut self, prompt: &str) -> Result<Typed, InputError> {
-        self.line(prompt)
-    }
+    fn secret(&mut self, prompt: &str) -> Result<Typed, InputError>;
 
     /// Asks whether something may be done; `None` if the question must be asked in words.
     fn confirm(
