@@ -3,7 +3,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
-use ratatui::text::{Line, Span};
+use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::{Block, Borders, Widget};
 
 use super::theme;
@@ -58,7 +58,8 @@ pub fn render(todos: &[Todo], area: Rect, buf: &mut Buffer) {
     while first < current && taken(first) > room {
         first += 1;
     }
-    draw(all.into_iter().skip(first).flatten(), inner, buf);
+    let shown: Text<'_> = all.into_iter().skip(first).flatten().collect();
+    shown.render(inner, buf);
 }
 
 /// Draws the list above the input, one line per todo.
@@ -81,13 +82,7 @@ pub fn render_lines(todos: &[Todo], area: Rect, buf: &mut Buffer) {
         lines.pop();
         lines.push(Line::styled(text, theme::DIM));
     }
-    draw(lines.into_iter(), area, buf);
-}
-
-fn draw<'l>(lines: impl Iterator<Item = Line<'l>>, area: Rect, buf: &mut Buffer) {
-    for (line, y) in lines.zip(area.y..area.bottom()) {
-        buf.set_line(area.x, y, &line, area.width);
-    }
+    Text::from(lines).render(area, buf);
 }
 
 fn is_done(todo: &Todo) -> bool {
