@@ -70,7 +70,7 @@ enum EngineState {
 #[derive(Default)]
 pub struct App {
     /// True if no colours are shown.
-    is_plain: bool,
+    pub is_plain: bool,
     /// The mode, if the agent has modes and streams prose; `None` for agents with structured replies, of which
     /// only the steps are shown.
     mode: Option<SharedMode>,
@@ -126,11 +126,6 @@ impl App {
             is_changed: true,
             ..Self::default()
         }
-    }
-
-    /// Turns colours off.
-    pub fn hide_colors(&mut self) {
-        self.is_plain = true;
     }
 
     /// Queues a submission to send when the engine is ready, as if it had been typed.

@@ -213,9 +213,7 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
             is_text_only: options.mode.is_none(),
         });
         let mut app = App::new(options.mode.take(), composer);
-        if options.no_color {
-            app.hide_colors();
-        }
+        app.is_plain = options.no_color;
         if let Some(first) = options.first.take() {
             app.send_first(first);
         }

@@ -505,7 +505,7 @@ fn keys_and_the_wheel_scroll() {
 #[test]
 fn without_colours_the_screen_has_none() {
     let mut app = at_work();
-    app.hide_colors();
+    app.is_plain = true;
     app.transcript
         .add(Entry::Agent("# A\n`b` [c](d)".to_owned()));
     for height in [10, 24] {
