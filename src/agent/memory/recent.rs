@@ -75,7 +75,9 @@ impl Recent<'_> {
     /// Appends the task to the history, unless it is already the last message.
     fn with_task(&self, history: &[HistoryMessage]) -> Vec<HistoryMessage> {
         let mut history = history.to_vec();
-        let is_said = history.last().is_some_and(|last| *last.content == *self.task);
+        let is_said = history
+            .last()
+            .is_some_and(|last| *last.content == *self.task);
         if !self.task.is_empty() && !is_said {
             let has_result = history.last().is_some_and(|last| last.tool.is_some());
             if has_result && !self.reminder.is_empty() {

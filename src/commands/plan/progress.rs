@@ -24,7 +24,9 @@ pub fn note_status(plan: &mut Plan, task: &PlanTask, status: PlanTaskStatus) {
 
 /// Returns the index of the message with which a step begins; the length of the history if there is none.
 pub fn begin_of(history: &[HistoryMessage], step: &str) -> usize {
-    let found = history.iter().rposition(|message| *message.content == *step);
+    let found = history
+        .iter()
+        .rposition(|message| *message.content == *step);
     found.unwrap_or(history.len())
 }
 
