@@ -8,6 +8,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use super::files::CONFIG;
+use super::repository::{DOT_GIT, nearest_top};
 
 /// The project found for a command in some directory.
 #[derive(Debug, PartialEq, Eq)]
@@ -22,15 +23,14 @@ pub struct FoundRoot {
 /// top of the git repository; else that top; else `here` itself. Directories above `here` count only if they belong to
 /// `user`; otherwise, another user could plant a directory with a build.sh for this user to run.
 pub fn find(here: &Path, user: u32) -> FoundRoot {
-    let is_top = |directory: &Path| directory.join(".git").symlink_metadata().is_ok();
-    let top = here.ancestors().find(|directory| is_top(directory));
+    let top = nearest_top(here);
     let inside = |directory: &&Path| top.is_none_or(|top| directory.starts_with(top));
     let candidates = here
         .ancestors()
         .take_while(inside)
         .filter(|directory| directory.join(CONFIG).is_dir())
         .map(|directory| (directory, CONFIG))
-        .chain(top.map(|top| (top, ".git")));
+        .chain(top.map(|top| (top, DOT_GIT)));
     let mut passed_over = None;
     for (directory, mark) in candidates {
         let is_users = |path: &Path| {

@@ -186,6 +186,12 @@ impl Repository {
     }
 }
 
+/// Returns the nearest directory, from `directory` upwards, that has a `.git`, be it a repository or not.
+pub fn nearest_top(directory: &Path) -> Option<&Path> {
+    let has_git = |above: &&Path| above.join(DOT_GIT).symlink_metadata().is_ok();
+    directory.ancestors().find(has_git)
+}
+
 /// Returns the `.git` of the repository that contains the project at `root`, or the path where one would be.
 pub fn enclosing(root: &Path) -> PathBuf {
     let is_there = |git: &PathBuf| git.symlink_metadata().is_ok();

@@ -482,11 +482,16 @@ fn an_account_is_signed_into_on_the_screen_and_its_key_is_never_seen() {
 
 #[test]
 fn the_first_screen_says_where_it_is_and_what_was_read() {
-    for columns in [40, 80, 200] {
+    for (columns, git) in [(40, ".git"), (80, "linked"), (200, ".git")] {
         let (chat, _server) = ChatProject::scripted([]);
-        let chat = chat.with_file("AGENTS.md", "Be kind.");
-        std::fs::create_dir_all(chat.project.path(".git")).unwrap();
-        std::fs::write(chat.project.path(".git/HEAD"), "ref: refs/heads/tidy\n").unwrap();
+        let head = format!("{git}/HEAD");
+        let mut chat = chat
+            .with_file("AGENTS.md", "Be kind.")
+            .with_file(&head, "ref: refs/heads/tidy\n");
+        if git != ".git" {
+            // As in a linked work tree.
+            chat = chat.with_file(".git", format!("gitdir: {git}\n"));
+        }
         let Some(mut screen) = opened(&chat, columns, 30) else {
             return;
         };

@@ -15,6 +15,7 @@ use super::place::{Found, ResolvedPath, quoted, unreadable};
 use crate::agent::tool::{Arguments, Effect, Parameter, Tool, ToolError, ToolOutput, ToolSpec};
 use crate::edit::beneath::split;
 use crate::project::gitignore::IgnoreRules;
+use crate::project::repository::nearest_top;
 use crate::project::walk::{DEEPEST, Entry, EntryKind, Walk, joined};
 use crate::record::tool::Verb;
 use crate::sys::numbers::{counted, grouped};
@@ -295,8 +296,7 @@ fn rules(root: &Path, place: &ResolvedPath, start: &str) -> Option<(IgnoreRules,
     let (top, prefix) = match place {
         ResolvedPath::Inside(_) => (root, start),
         ResolvedPath::Outside(path) => {
-            let mut above = path.ancestors();
-            above.find(|directory| directory.join(".git").symlink_metadata().is_ok())?;
+            nearest_top(path)?;
             (path.as_path(), "")
         }
     };

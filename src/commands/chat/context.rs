@@ -11,6 +11,7 @@ use crate::agent::conversation::HistoryMessage;
 use crate::agent::tagged::{Tag, tagged};
 use crate::project::conventions::{AGENTS_FILE, LINK, read_file};
 use crate::project::home::AGENT_FOLDER;
+use crate::project::repository::nearest_top;
 use crate::sys::files::Links;
 use crate::sys::text::escaped;
 
@@ -178,10 +179,9 @@ fn way_down<'p>(top: &Path, directory: &'p Path) -> Vec<&'p Path> {
 /// root.
 fn top_of(project: &Path) -> PathBuf {
     let owner = |path: &Path| path.symlink_metadata().ok().map(|found| found.uid());
-    let is_top = |directory: &&Path| directory.join(".git").symlink_metadata().is_ok();
-    let top = project.ancestors().find(is_top);
     let is_users = |top: &&Path| owner(top) == owner(project);
-    top.filter(is_users).unwrap_or(project).to_path_buf()
+    let top = nearest_top(project).filter(is_users);
+    top.unwrap_or(project).to_path_buf()
 }
 
 #[cfg(test)]

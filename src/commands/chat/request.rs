@@ -25,6 +25,7 @@ use crate::commands::talk::tally::record_of;
 use crate::commands::workspace::PROOF_TIMEOUT;
 use crate::model::message::Role;
 use crate::model::{Purpose, ToolChoice};
+use crate::project::repository::nearest_top;
 use crate::record::mode::{Mode, SharedMode};
 use crate::record::question::{Answer, Question};
 use crate::record::todos::Todo;
@@ -330,8 +331,7 @@ pub fn tools<'p, 'c: 'p>(
 /// Returns the agent's instructions.
 fn instructions(context: &Context<'_>, is_headless: bool) -> String {
     let (root, directory) = (context.project.root(), context.project.directory());
-    let mut above = directory.ancestors();
-    let is_repository = above.any(|directory| directory.join(".git").exists());
+    let is_repository = nearest_top(directory).is_some();
     system_prompt(root, directory, is_repository, !is_headless)
 }
 

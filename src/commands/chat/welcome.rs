@@ -1,14 +1,15 @@
 //! The first message: where the agent works, what is missing, and the most important keys.
 //!
-//! Reads `.git/HEAD` for the name of the branch.
+//! Reads the repository's `HEAD` for the name of the branch.
 
 use std::path::Path;
 
 use super::place::ChatPlace;
 use crate::agent::tools::place::quoted;
+use crate::project::repository::Repository;
 use crate::sys::files::{self, Links};
 
-/// Maximum number of bytes read from `.git/HEAD`.
+/// Maximum number of bytes read from `HEAD`.
 const HEAD: u64 = 256;
 /// The message if no key is set.
 const NO_KEY: &str =
@@ -41,9 +42,8 @@ pub fn welcome(place: &ChatPlace<'_>, is_screen: bool) -> String {
 
 /// Returns the checked-out branch; `None` outside a repository, or if `HEAD` is detached.
 fn branch(directory: &Path) -> Option<String> {
-    let mut heads = directory.ancestors().map(|above| above.join(".git/HEAD"));
-    let path = heads.find(|head| head.is_file())?;
-    let content = files::beginning(&path, Links::Refused, HEAD).ok()?;
+    let repository = Repository::of(directory).ok()??;
+    let content = files::beginning(&repository.own.join("HEAD"), Links::Refused, HEAD).ok()?;
     let head = str::from_utf8(&content).ok()?;
     Some(head.strip_prefix("ref: refs/heads/")?.trim_end().to_owned())
 }
