@@ -40,7 +40,9 @@ fn two_gigabytes_of_output_that_is_not_text_fit_in_32_megabytes_and_a_log_of_64(
     let [before, after] = peaks.collect::<Vec<_>>().try_into().unwrap();
     assert!(after - before <= 8 << 10, "{before} KiB, then {after} KiB");
     // Without optimization, the program alone takes a few more.
-    assert!(after <= 36 << 10, "{after} KiB");
+    let is_release = env!("CARGO_BIN_EXE_code-commit").contains("/release/");
+    let most = if is_release { 32 } else { 36 };
+    assert!(after <= most << 10, "{after} KiB");
 }
 
 /// Runs against a server with this answer, and checks that there is one clear error and no change.

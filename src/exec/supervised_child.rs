@@ -143,7 +143,7 @@ impl SupervisedChild {
         };
         match child.next(interrupt) {
             Ok(Notice::Ready) => Ok(child),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => Err(error),
+            Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => Err(error),
             _ => Err(no_answer()),
         }
     }

@@ -17,6 +17,13 @@ pub const FEWEST_TOKENS: u64 = 1000;
 static DURATION: LazyLock<Regex> =
     LazyLock::new(|| regex(r"^[-+]?(0|((\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h))+)$"));
 
+/// Reads a field for which null counts as left out.
+pub fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+    input: D,
+) -> Result<T, D::Error> {
+    Ok(Option::deserialize(input)?.unwrap_or_default())
+}
+
 /// Reads a vendor's name for a model, which becomes part of a URL.
 pub fn id<'de, D: Deserializer<'de>>(input: D) -> Result<String, D::Error> {
     let id = String::deserialize(input)?;

@@ -17,6 +17,7 @@ pub struct ModelSpec {
     #[serde(skip_deserializing)]
     pub name: String,
     /// The provider whose wire format its server speaks.
+    #[serde(deserialize_with = "fields::or_default")]
     pub provider: Provider,
     /// The vendor's name for the model.
     #[serde(deserialize_with = "fields::id")]
@@ -48,16 +49,18 @@ pub struct ModelSpec {
     /// The form of its tool calls; `None`: the agent's own choice.
     pub tools: Option<ToolForm>,
     /// The service tier to request.
-    #[serde(rename = "serviceTier")]
+    #[serde(rename = "serviceTier", deserialize_with = "fields::or_default")]
     pub tier: Tier,
     /// The maximum number of tokens of the code base that a commit sends; `None`: all of it.
     #[serde(deserialize_with = "fields::context_tokens")]
     pub context_tokens: Option<u64>,
     /// The order of its prompts' sections; agents' prompts have an order of their own.
+    #[serde(deserialize_with = "fields::or_default")]
     pub prompt_order: PromptOrder,
     /// The format of its replies with edits.
+    #[serde(deserialize_with = "fields::or_default")]
     pub reply_format: ReplyFormat,
-    /// Flags for commits.
+    /// The flags for commits: the level of the gate, the place of the build and the strategy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gate: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,8 +75,10 @@ pub struct ModelSpec {
     #[serde(deserialize_with = "fields::display_name")]
     pub display_name: Option<String>,
     /// The model's strengths, as the entry describes them.
+    #[serde(deserialize_with = "fields::or_default")]
     pub capabilities: Vec<String>,
     /// The tasks that it is recommended for, as the entry describes them.
+    #[serde(deserialize_with = "fields::or_default")]
     pub recommended_for: Vec<String>,
     /// A prompt for this model only, appended to an agent's instructions.
     pub prompt: Option<String>,

@@ -1,5 +1,5 @@
-//! The table of programs, `programs.txt`: read-only programs, those that always need confirmation and those that run
-//! others; and the parsing of its names and patterns. Pure.
+//! The table of programs, `programs.txt`: read-only programs, those for an auditor, those that always need confirmation
+//! and those that run others; and the parsing of its names and patterns. Pure.
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, PoisonError};

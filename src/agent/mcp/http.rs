@@ -351,7 +351,6 @@ impl Peer<'_> {
         });
         let error = rpc.map(McpError::Server).unwrap_or(McpError::Status {
             server: self.server.clone(),
-        Failed::refused(error, status, &advice)
             status,
             words: text,
             tries: 1,
@@ -362,6 +361,7 @@ impl Peer<'_> {
                 ..Failed::session_gone(error)
             };
         }
+        Failed::refused(error, status, &advice)
     }
 }
 

@@ -264,8 +264,7 @@ impl SeenFiles {
         }
     }
 
-    /// Updates all states, and returns the files that have changed. After a command of the agent, these are not reported
-    /// to the model.
+    /// Updates all states, and returns the files that have changed.
     fn restamp(&mut self) -> Vec<PathBuf> {
         let mut changed = Vec::new();
         for (path, known) in &mut self.0 {

@@ -282,8 +282,10 @@ impl<'a> Writer<'a> {
                 }
                 part => {
                     content.extend(words(part).or_else(|| seen(part)));
-                    if part.is_marked() {
-                        self.marked.push((self.turns.len(), content.len() - 1));
+                    if part.is_marked()
+                        && let Some(last) = content.len().checked_sub(1)
+                    {
+                        self.marked.push((self.turns.len(), last));
                     }
                 }
             }

@@ -3,7 +3,7 @@
 //! Follows Ollama's `envconfig.Host` except for an invalid port: Ollama falls back on the default port, which may be
 //! another server's.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The default port of Ollama's server.
 const PORT: u16 = 11434;
@@ -18,40 +18,44 @@ pub fn base_url(value: &str) -> Option<String> {
         None => ("http", value, PORT),
     };
     let (server, path) = rest.split_once('/').unwrap_or((rest, ""));
-    let authority = authority(server, port)?;
+    let (host, port) = host_and_port(server, port)?;
     let path = path.trim_matches('/');
     let slash = if path.is_empty() { "" } else { "/" };
-    Some(format!("{scheme}://{authority}{slash}{path}"))
+    Some(format!("{scheme}://{host}:{port}{slash}{path}"))
 }
 
-/// Returns the host and the port, or else the `usual` one, in the form of a URL.
-fn authority(server: &str, usual: u16) -> Option<String> {
-    let bracketed = server
-        .strip_prefix('[')
-        .and_then(|rest| rest.strip_suffix(']'));
-    let address = bracketed.unwrap_or(server).parse::<IpAddr>();
-    let socket = address.map(|address| SocketAddr::new(address, usual));
-    if let Ok(socket) = server.parse().or(socket) {
-        return Some(reachable(socket).to_string());
+/// Returns the host in the form of a URL, and the port, or else the `usual` one.
+fn host_and_port(server: &str, usual: u16) -> Option<(String, u16)> {
+    if let Ok(address) = server.parse::<Ipv6Addr>() {
+        return Some((reachable(address.into()), usual));
     }
-    let (host, port) = match server.split_once(':') {
-        Some((host, port)) => (host, port.parse().ok()?),
-        None => (server, usual),
+    let (host, port) = match server.rsplit_once(':') {
+        Some((host, port)) if !server.ends_with(']') => (host, port.parse().ok()?),
+        _ => (server, usual),
     };
-    let host = if host.is_empty() { "127.0.0.1" } else { host };
-    // A port alone would follow a colon, and a number is not a host name.
-    let is_name = !host.contains(['[', ']']) && !host.bytes().all(|byte| byte.is_ascii_digit());
-    is_name.then(|| format!("{host}:{port}"))
+    let bracketed = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'));
+    if let Some(address) = bracketed {
+        return Some((reachable(address.parse::<Ipv6Addr>().ok()?.into()), port));
+    }
+    match host.parse::<Ipv4Addr>() {
+        Ok(address) => Some((reachable(address.into()), port)),
+        Err(_) if host.is_empty() => Some((Ipv4Addr::LOCALHOST.to_string(), port)),
+        // A port alone would follow a colon, and a number is not a host name.
+        Err(_) if host.contains(':') || host.bytes().all(|byte| byte.is_ascii_digit()) => None,
+        Err(_) => Some((host.to_owned(), port)),
+    }
 }
 
-/// Returns the address by which to reach a server: one that listens on all addresses is reached through loopback.
-fn reachable(socket: SocketAddr) -> SocketAddr {
-    let address = match socket.ip() {
-        IpAddr::V4(address) if address.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V6(address) if address.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-        address => address,
-    };
-    SocketAddr::new(address, socket.port())
+/// Formats an address for a URL. A server that listens on all addresses is reached through loopback.
+fn reachable(address: IpAddr) -> String {
+    match address {
+        IpAddr::V4(address) if address.is_unspecified() => Ipv4Addr::LOCALHOST.to_string(),
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) if address.is_unspecified() => format!("[{}]", Ipv6Addr::LOCALHOST),
+        IpAddr::V6(address) => format!("[{address}]"),
+    }
 }
 
 #[cfg(test)]
