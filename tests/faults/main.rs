@@ -446,7 +446,7 @@ fn the_journal_is_on_the_disk_before_anything_changes() {
     };
     let journal = flush("/agent-config/.code-commit-journal-new>");
     let directory = flush("/agent-config>");
-    let staged = place("-0\", O_WRONLY|O_CREAT|O_EXCL");
+    let staged = place("-0\", O_RDWR|O_CREAT|O_EXCL");
     let undo_log = flush("/.staged-");
     assert!(
         undo_log < journal && journal < directory && directory < staged,
