@@ -82,9 +82,8 @@ impl Recall {
     /// given.
     pub fn find(&self, wanted: &str, before: Option<usize>) -> Option<usize> {
         let wanted = wanted.to_lowercase();
-        let earlier = &self.entries[..before.unwrap_or(self.entries.len())];
-        let is_it = |entry: &String| entry.to_lowercase().contains(&wanted);
-        earlier.iter().rposition(is_it)
+        let mut earlier = self.entries.iter().take(before.unwrap_or(usize::MAX));
+        earlier.rposition(|entry| entry.to_lowercase().contains(&wanted))
     }
 
     /// Returns the entry at this index.

@@ -19,7 +19,7 @@ use crate::record::tasks::Task;
 use crate::ui::change::seen;
 use crate::ui::steps::{Folding, Look};
 
-/// The number of laid-out items above which distant ones are discarded.
+/// The number of items that are laid out before distant ones are discarded.
 const HELD: usize = 256;
 /// The number of items before and after the visible ones whose lines are kept.
 const NEAR: usize = 64;
