@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{Fleet, GOOD, MINUTE, change};
+use super::{Fleet, GOOD, change};
 use crate::support::{Answer, ModelServer, gemini, skipped, within_a_minute};
 
 /// The programs that a cluster consists of.
@@ -331,7 +331,9 @@ fn forty_tasks_are_done_on_slurm_though_a_node_is_killed() {
     assert!(submitted.status.success(), "{submitted:?}");
 
     assert!(cluster.ends_but(1), "{}", cluster.log());
-    heard.recv_timeout(MINUTE).unwrap();
+    // The one that is left may still wait after its requeue.
+    let calls = || cluster.left() == 1 && heard.try_recv().is_ok();
+    assert!(within_a_minute(calls), "{}", cluster.log());
     let node = cluster.node().unwrap();
     cluster.kill(&node);
     assert!(cluster.ends_but(0), "{}", cluster.log());
