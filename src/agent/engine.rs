@@ -1,7 +1,8 @@
 //! The loop shared by all agents: asks the model, carries out its decision and returns the result to it, until the work
 //! is done.
 //!
-//! Guarantees that every call is answered in the conversation, and that the conversation is saved before each call.
+//! Guarantees that every call is answered in the conversation, and that the conversation is saved after each reply's
+//! calls, and before each of them unless they only read.
 
 use std::time::Duration;
 
@@ -19,7 +20,9 @@ use super::host::{Env, Note};
 use super::memory::Memory;
 use super::permissions::{Permission, Permissions};
 use super::protocol::{Decision, Fault, MAX_CALLS, Protocol, Turn};
-use super::tool::{CallFailure, OUTPUT_LIMIT, Tool, ToolCall, ToolError, ToolOutput, Toolbox};
+use super::tool::{
+    CallFailure, Effect, OUTPUT_LIMIT, Tool, ToolCall, ToolError, ToolOutput, Toolbox,
+};
 
 /// The instructions and tools of an agent's next step.
 #[derive(Default)]
@@ -242,6 +245,8 @@ impl Agent<'_> {
             calls.len().min(MAX_CALLS + 1)
         };
         let calls = &calls[..reported];
+        let effect = |call: &Call| tools.named(&call.name).map(|tool| tool.effect);
+        let only_reads = calls.iter().all(|call| effect(call) == Some(Effect::Reads));
         for (at, call) in calls.iter().enumerate().take(MAX_CALLS) {
             if let Err(stopped) = self.env.host.check() {
                 // If no call has begun, all of them can still be carried out when the work is resumed.
@@ -250,12 +255,13 @@ impl Agent<'_> {
                 }
                 return Err(stopped);
             }
-            let effect = tools.named(&call.name).map(|tool| tool.effect);
-            if effect.is_some_and(|effect| !effect.may_be_repeated()) {
+            if effect(call).is_some_and(|effect| !effect.may_be_repeated()) {
                 work.conversation.is_unapplied |= self.env.host.is_in_scratch();
             }
             // If the process is killed during the call, the record of the call must not be lost.
-            self.save(work.conversation)?;
+            if !only_reads {
+                self.save(work.conversation)?;
+            }
             if let Next::Done(ended) = self.call(call, tools, work)? {
                 self.skip_calls(&calls[at + 1..], NOT_DONE, work.conversation);
                 return Ok(Next::Done(ended));

@@ -407,6 +407,17 @@ fn a_process_that_ends_at_any_moment_repeats_no_command_and_reports_each() {
 }
 
 #[test]
+fn a_conversation_is_saved_before_each_call_unless_all_of_a_reply_only_read() {
+    // At the beginning, before `stop` and after each reply.
+    for (said, saves) in [("look look", 4), ("look run", 6), ("run", 5)] {
+        let host = Script::new(&[said, "stop"]);
+        host.gone_after.set(Some(100));
+        work(&host, &mut Conversation::default(), Some("go")).unwrap();
+        assert_eq!(host.gone_after.get(), Some(100 - saves), "{said}");
+    }
+}
+
+#[test]
 fn failures_in_a_row_end_the_work_and_success_starts_the_count_again() {
     let host = Script::new(&["breaks", "what?", "look", "breaks", "what?", "breaks"]);
     let mut conversation = Conversation::default();
