@@ -3,11 +3,9 @@
 //! Guarantees that the enclosing tags are the only ones in the result that the program uses. Since a model reads less
 //! strictly than a parser, anything that merely looks like such a tag counts as one.
 
-use std::sync::LazyLock;
+use std::borrow::Cow;
 
-use regex::Regex;
-
-use crate::sys::text::{is_ignorable, line_end, regex};
+use crate::sys::text::{is_ignorable, line_end};
 
 /// A tag that the program puts around text, identified by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,57 +76,54 @@ pub fn tagged(tag: Tag, attributes: &[(&str, &str)], content: &str) -> String {
     format!("<{name}{attributes}>\n{content}{line_end}</{name}>")
 }
 
-/// Text after a `<` that makes it look like one of the program's tags. The text is compared in capitals, since some
-/// letters of other alphabets have ASCII capitals. Any non-ASCII character may end the name, since some are barely
-/// visible.
-static TAG: LazyLock<Regex> = LazyLock::new(|| looks_like(&Tag::ALL));
-
-/// Text that looks like a tag around the program's own words.
-static REMINDER: LazyLock<Regex> =
-    LazyLock::new(|| looks_like(&[Tag::SYSTEM_REMINDER, Tag::CONTEXT_TRUNCATED]));
-
-fn looks_like(tags: &[Tag]) -> Regex {
-    let names = tags
-        .iter()
-        .map(|tag| tag.0)
-        .collect::<Vec<&str>>()
-        .join("|");
-    regex(&format!(r"^[\s/]*(?i:{names})(?:$|[^-A-Za-z0-9_.:])"))
-}
-
 /// Escapes everything in `content` that looks like one of the program's tags.
-fn defused(content: &str) -> String {
-    without(&TAG, content)
+fn defused(content: &str) -> Cow<'_, str> {
+    without(&Tag::ALL, content)
 }
 
 /// Escapes everything in `content` that looks like the program's own words, for text that is not enclosed in the
 /// program's tags. Other tags are kept: a model that reads `<file>` in a project's XML must be able to write it back.
 pub fn without_reminders(content: &str) -> String {
-    without(&REMINDER, content)
+    without(&[Tag::SYSTEM_REMINDER, Tag::CONTEXT_TRUNCATED], content).into_owned()
 }
 
-fn without(tag: &Regex, content: &str) -> String {
-    let mut pieces = content.split('<');
-    let mut defused = pieces.next().unwrap_or_default().to_owned();
-    for piece in pieces {
-        let seen: String = piece
-            .chars()
-            .filter(|c| !is_invisible(*c))
-            .map(upper)
-            .collect();
-        defused.push_str(if tag.is_match(&seen) { "&lt;" } else { "<" });
-        defused.push_str(piece);
+fn without<'c>(tags: &[Tag], content: &'c str) -> Cow<'c, str> {
+    let (mut defused, mut from) = (String::new(), 0);
+    for at in memchr::memchr_iter(b'<', content.as_bytes()) {
+        if is_tag(tags, &content[at + 1..]) {
+            defused += &content[from..at];
+            defused += "&lt;";
+            from = at + 1;
+        }
     }
-    defused
+    if from == 0 {
+        return content.into();
+    }
+    (defused + &content[from..]).into()
 }
 
-/// Converts `c` to upper case if the result is a single letter. `ß` is kept, since the two ASCII letters in its place
-/// would continue a tag's name.
-fn upper(c: char) -> char {
-    let mut capitals = c.to_uppercase();
-    match (capitals.next(), capitals.next()) {
-        (Some(capital), None) => capital,
-        _ => c,
+/// Returns whether the text after a `<` makes it look like one of these tags. Any non-ASCII character may end the name,
+/// since some are barely visible.
+fn is_tag(tags: &[Tag], text: &str) -> bool {
+    let visible = text.chars().filter(|c| !is_invisible(*c));
+    let mut name = visible
+        .skip_while(|c| c.is_whitespace() || *c == '/')
+        .map(lower)
+        .take_while(|c| c.is_ascii_alphanumeric() || "_.:-".contains(*c))
+        .peekable();
+    // Most other tags begin with another letter.
+    let first = name.peek().copied();
+    let mut likely = tags.iter().filter(|tag| tag.0.chars().next() == first);
+    likely.any(|tag| tag.0.chars().eq(name.clone()))
+}
+
+/// Converts `c` to lower case, including the letters of other alphabets that have an ASCII letter as their other case.
+fn lower(c: char) -> char {
+    match c {
+        '\u{131}' => 'i',
+        '\u{17f}' => 's',
+        '\u{212a}' => 'k',
+        c => c.to_ascii_lowercase(),
     }
 }
 

@@ -64,6 +64,19 @@ fn all_else_stays_byte_by_byte() {
     }
 }
 
+#[test]
+fn every_letter_with_an_ascii_letter_as_its_other_case_is_taken_for_it() {
+    for c in '\0'..=char::MAX {
+        let cases = c.to_lowercase().chain(c.to_uppercase());
+        let ascii: Vec<char> = cases.filter(char::is_ascii_alphabetic).collect();
+        // `ß` and ligatures stand for two letters.
+        let [one] = ascii[..] else { continue };
+        if !c.is_ascii() && c.to_uppercase().count() == 1 && c.to_lowercase().count() == 1 {
+            assert_eq!(lower(c), one.to_ascii_lowercase(), "{c:?}");
+        }
+    }
+}
+
 fn tag() -> impl Strategy<Value = Tag> {
     prop::sample::select(&Tag::ALL)
 }
