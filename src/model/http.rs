@@ -8,15 +8,14 @@
 mod tests;
 
 use std::cell::Cell;
-use std::collections::VecDeque;
-use std::io::{self, BufWriter, Cursor, IntoInnerError, Read, Write};
+use std::io::{self, Read};
 use std::path::Path;
 use std::time::Duration;
 
 use chrono::TimeDelta;
 use memchr::memmem;
+use ureq::Body;
 use ureq::http::Response;
-use ureq::{Body, SendBody};
 
 use super::error::ANSWER_LIMIT;
 use super::manner::{LINE, Manner, refuses_schema};
@@ -270,22 +269,18 @@ impl<'a> HttpModel<'a> {
         }
     }
 
-    /// Sends the request, freeing its body piece by piece while it is sent.
+    /// Sends the request.
     fn send(&self, request: &Request<'_>, left: Duration) -> Result<Response<Body>, ureq::Error> {
         let (server, spec, manner) = (&self.server, &self.spec, self.manner.get());
         let wire = server.vendor.wire;
-        let mut body = BufWriter::with_capacity(PIECE, BodyPieces::default());
+        let mut body = Vec::new();
         wire.write_request((spec, request, manner), &mut body)
             .map_err(io::Error::from)?;
-        let body = body.into_inner().map_err(IntoInnerError::into_error)?;
-        self.sent.set(body.length);
+        self.sent.set(body.len() as u64);
         let url = wire.url(&server.client.endpoint, spec, manner.delivery);
         let post = server.client.agent.post(url);
-        let call = post
-            .header("content-type", "application/json")
-            .header("content-length", body.length.to_string());
-        let prepared = server.prepared(call, spec, Some(left));
-        prepared.send(SendBody::from_owned_reader(body))
+        let call = post.header("content-type", "application/json");
+        server.prepared(call, spec, Some(left)).send(&body)
     }
 
     /// Reads and assembles a streamed answer. A truncated one is an error.
@@ -483,38 +478,3 @@ impl Pieces {
 const FAILURE_HEAD: usize = 64 << 10;
 /// Number of bytes read from a stream at a time.
 const STREAM_CHUNK: usize = 16 << 10;
-/// Minimum size of a piece of a request's body, in bytes; the last one may be smaller.
-const PIECE: usize = 256 << 10;
-
-/// A request's body in pieces: none of them moves while the body grows, and each is freed once it is read.
-#[derive(Default)]
-struct BodyPieces {
-    pieces: VecDeque<Cursor<Vec<u8>>>,
-    /// The total number of bytes written.
-    length: u64,
-}
-
-impl Write for BodyPieces {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.length += bytes.len() as u64;
-        self.pieces.push_back(Cursor::new(bytes.to_vec()));
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Read for BodyPieces {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let Some(first) = self.pieces.front_mut() else {
-            return Ok(0);
-        };
-        let amount = first.read(buffer)?;
-        if first.position() == first.get_ref().len() as u64 {
-            self.pieces.pop_front();
-        }
-        Ok(amount)
-    }
-}

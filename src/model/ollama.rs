@@ -195,7 +195,8 @@ fn body_messages<'a>(messages: &'a [Message<'_>]) -> Vec<ChatMessage<'a>> {
                 Part::Result(CallResult { id, text, .. }) => body.push(ChatMessage {
                     role: "tool",
                     content: Some(ChatContent::Result(text)),
-                    rest: object(json!({"tool_name": calls.get(&**id).map(|call| &call.name)})),
+                    tool_name: calls.get(&**id).map(|call| &*call.name),
+                    ..ChatMessage::default()
                 }),
             }
         }
@@ -205,10 +206,9 @@ fn body_messages<'a>(messages: &'a [Message<'_>]) -> Vec<ChatMessage<'a>> {
             body.push(ChatMessage {
                 role: openai::role_name(message.role, "system"),
                 content: Some(ChatContent::Words(words)),
-                rest: object(json!({
-                    "images": (!images.is_empty()).then_some(images),
-                    "tool_calls": (!tool_calls.is_empty()).then_some(tool_calls),
-                })),
+                images,
+                tool_calls,
+                ..ChatMessage::default()
             });
         }
     }

@@ -72,13 +72,22 @@ pub(super) struct ChatBody<'a> {
     pub rest: Value,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, Default)]
 pub(super) struct ChatMessage<'a> {
     pub role: &'static str,
     /// The text; null if a message from the model contains only calls.
     pub content: Option<ChatContent<'a>>,
-    #[serde(flatten)]
-    pub rest: Value,
+    /// The base64-encoded images, for Ollama.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tool_calls: Vec<Value>,
+    /// The id of the call whose result this is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_call_id: Option<&'a str>,
+    /// The tool whose result this is, for Ollama.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_name: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -307,7 +316,8 @@ fn body_messages<'a>(message: &'a Message<'_>, dialect: &Dialect) -> Vec<ChatMes
             Part::Result(CallResult { id, text, .. }) => results.push(ChatMessage {
                 role: "tool",
                 content: Some(ChatContent::Result(text)),
-                rest: json!({"tool_call_id": id}),
+                tool_call_id: Some(id),
+                ..ChatMessage::default()
             }),
         }
     }
@@ -317,7 +327,8 @@ fn body_messages<'a>(message: &'a Message<'_>, dialect: &Dialect) -> Vec<ChatMes
         results.push(ChatMessage {
             role: role_name(message.role, dialect.system),
             content: (has_words || tool_calls.is_empty()).then(|| content(message, dialect)),
-            rest: object(json!({"tool_calls": (!tool_calls.is_empty()).then_some(tool_calls)})),
+            tool_calls,
+            ..ChatMessage::default()
         });
     }
     results

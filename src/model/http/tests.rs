@@ -1,7 +1,7 @@
 //! Tests of connection reuse and of retries, against a loopback server.
 
 use std::cell::RefCell;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
@@ -116,7 +116,7 @@ fn asking<T>(route: Route, ask: impl FnOnce(&HttpModel<'_>) -> T) -> T {
         ..ModelSpec::new("m", Provider::Anthropic)
     };
     let interrupt = Interrupt::never().unwrap();
-    let minute = Duration::from_secs(60);
+    let minute = Duration::from_mins(1);
     ask(&HttpModel::new(
         spec,
         route,
@@ -168,7 +168,7 @@ fn dead_connection_is_reopened_immediately() {
         assert_eq!(said(model), "a");
         assert_eq!(said(model), "b");
         // If it counted as a try, there would be a wait before the next one.
-        let answer = model.try_once(&request(), Duration::from_secs(60), &Quiet);
+        let answer = model.try_once(&request(), Duration::from_mins(1), &Quiet);
         assert!(answer.is_ok());
     });
     let connections: Vec<usize> = asked.iter().map(|(connection, ..)| connection).collect();
@@ -185,7 +185,7 @@ fn an_error_in_a_stream_is_worth_another_try_where_it_passes() {
     ] {
         let (route, _asked) = serving(vec![vec![failing(kind)], vec![failing(kind)]]);
         asking(route, |model| {
-            let minute = Duration::from_secs(60);
+            let minute = Duration::from_mins(1);
             let failed = model.try_once(&request(), minute, &Quiet).err().unwrap();
             assert_eq!(failed.is_retryable, is_retryable, "{kind}");
             let once = Request {
@@ -204,7 +204,7 @@ fn a_cut_stream_is_worth_another_try() {
     let cut = &whole[..whole.len() - 40];
     let (route, _asked) = serving(vec![vec![cut.to_owned()]]);
     asking(route, |model| {
-        let tried = model.try_once(&request(), Duration::from_secs(60), &Quiet);
+        let tried = model.try_once(&request(), Duration::from_mins(1), &Quiet);
         let failed = tried.err().unwrap();
         assert!(failed.is_retryable && matches!(failed.error, ModelError::Connection { .. }));
     });
@@ -240,7 +240,7 @@ fn a_rate_limit_that_is_used_up_paces_all_processes_with_the_key() {
     ] {
         let dir = tempfile::tempdir().unwrap();
         let (route, _asked) = serving(vec![vec![answer.clone()]]);
-        let minute = Duration::from_secs(60);
+        let minute = Duration::from_mins(1);
         let clock = SystemClock::start();
         let model = |route: Route| {
             let interrupt = Interrupt::never().unwrap();
@@ -268,7 +268,7 @@ fn a_pause_is_reported_and_has_an_end_though_others_wait_on() {
     let dir = tempfile::tempdir().unwrap();
     let (route, _asked) = serving(Vec::new());
     let (clock, interrupt) = (SystemClock::start(), Interrupt::never().unwrap());
-    let minute = Duration::from_secs(60);
+    let minute = Duration::from_mins(1);
     let spec = ModelSpec::new("m", Provider::Anthropic);
     let model = HttpModel::new(
         spec,
@@ -301,7 +301,7 @@ fn call_is_not_retried_when_others_have_exhausted_the_limit() {
         "HTTP/1.1 503 No\r\ncontent-length: 2\r\nretry-after-ms: 1\r\nconnection: close\r\n\r\n{}";
     let (route, asked) = serving(vec![vec![busy.to_owned()], vec![reply("a")]]);
     let (clock, interrupt) = (SystemClock::start(), Interrupt::never().unwrap());
-    let minute = Duration::from_secs(60);
+    let minute = Duration::from_mins(1);
     let spec = ModelSpec::new("m", Provider::Anthropic);
     let model = HttpModel::new(spec, route, Delivery::Whole, minute, &clock, interrupt)
         .paced(Some(dir.path()));
@@ -369,7 +369,7 @@ fn a_seventh_vendor_is_one_type() {
     let (route, asked) = serving(vec![vec![answer.to_owned()]]);
     let clock = SystemClock::start();
     let interrupt = Interrupt::never().unwrap();
-    let timeout = Duration::from_secs(60);
+    let timeout = Duration::from_mins(1);
     let spec = ModelSpec::new("m7", Provider::OpenAi);
     let mut model = HttpModel::new(spec, route, Delivery::Whole, timeout, &clock, interrupt);
     model.server.vendor = &SEVENTH;
