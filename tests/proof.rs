@@ -46,6 +46,9 @@ fn dev_work_is_built_at_the_end() {
         is_proven(&run, code.into());
         assert!(run.stdout.contains("It is done."), "{}", run.stdout);
         assert_eq!(agent.project.read("new.txt"), "new\n");
+        let told = agent.project.run(&["log", &run.folder]).exits(0).stdout;
+        assert!(told.contains("build.sh"), "{told}");
+        assert!(!told.contains("did not come to its end"), "{told}");
     }
 }
 

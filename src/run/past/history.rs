@@ -219,10 +219,11 @@ impl PastRun {
                 _ => Vec::new(),
             };
             let tells = step.actions.iter().any(|action| action.result.is_some());
-            let has_file = !tells && step.rejected.is_none();
+            let is_built = step.build.is_some();
+            let has_file = (is_built || !tells) && step.rejected.is_none();
             let file = || self.text(&step.id(), Artifact::Build);
             let mut log = has_file.then(file).flatten();
-            let tools = log.take_if(|_| step.is_agents());
+            let tools = log.take_if(|_| step.is_agents() && !is_built);
             PastStep {
                 is_attempt: are_several && is_attempt(&step),
                 step,

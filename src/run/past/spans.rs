@@ -176,14 +176,13 @@ impl Trace<'_> {
 
     /// Returns the span of a build, which is recorded as a tool call by the program itself.
     fn build(&self, step: &Step, build: &BuildRecord) -> Value {
-        let output = self.text.filter(|_| !step.is_agents());
         self.tool(&Action {
             tool: BUILD_SCRIPT.into(),
             failed: !build.passed(),
             exit_code: build.code,
             at: Some(Seconds(since_start(step.at) + step.seconds.0)),
             seconds: Some(build.seconds),
-            result: output.and_then(|text| text(&step.id(), Artifact::Build)),
+            result: self.text.and_then(|text| text(&step.id(), Artifact::Build)),
             ..Action::default()
         })
     }

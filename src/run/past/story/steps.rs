@@ -208,7 +208,7 @@ fn describe_idle(idle: IdleReply) -> (Option<bool>, &'static str, &'static str) 
 /// Lists an agent's actions.
 fn actions<'a>(past: &'a PastStep, blocks: &mut Vec<Block<'a>>) {
     let step = &past.step;
-    if step.is_own() && step.actions.is_empty() {
+    if step.is_own() && step.actions.is_empty() && step.build.is_none() {
         blocks.push(Block::note("It did not come to its end."));
     }
     blocks.push(Block::Tools(step.actions.iter().map(tool).collect()));
