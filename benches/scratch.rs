@@ -47,7 +47,7 @@ fn scratch(criterion: &mut Criterion) {
     let build = BuildScript {
         root: &project,
         path: None,
-        timeout: Duration::from_secs(60),
+        timeout: Duration::from_mins(1),
         clock: &clock,
         interrupt: &interrupt,
         env: &env,

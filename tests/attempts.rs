@@ -12,7 +12,7 @@ use crate::support::{Answer, Finished, ModelServer, TestProject, gemini, openai}
 
 /// Fails with an error for each line of `a.txt` that contains `bad`.
 const BUILD: &str = "grep -n bad a.txt | sed 's/^\\([0-9]*\\):\\(.*\\)/a.txt:\\1: error: \\2/'; ! grep -q bad a.txt";
-const MINUTE: Duration = Duration::from_secs(60);
+const MINUTE: Duration = Duration::from_mins(1);
 
 /// A reply that writes `a.txt`.
 fn reply(text: &str) -> String {

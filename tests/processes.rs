@@ -20,7 +20,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{BUBBLEWRAP, GEMINI_KEY, bubblewrap_works, skipped, within_a_minute};
 
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_mins(1);
 
 /// A directory to run commands in, and the objects needed to run them.
 struct Place {

@@ -97,7 +97,7 @@ impl Place {
         let script = BuildScript {
             root: &root,
             path: None,
-            timeout: Duration::from_secs(60),
+            timeout: Duration::from_mins(1),
             clock: &self.clock,
             interrupt: &self.interrupt,
             env: &env,
@@ -407,7 +407,7 @@ fn a_second_build_in_a_tree_finds_the_times_that_the_first_has_left() {
         .write(true)
         .open(place.project().join("c/three.txt"))
         .unwrap();
-    old.set_modified(SystemTime::now() - Duration::from_secs(60))
+    old.set_modified(SystemTime::now() - Duration::from_mins(1))
         .unwrap();
     for tree in place.trees() {
         for expected in ["made\n", "", ""] {

@@ -42,7 +42,7 @@ exec code-commit rollup \"$@\"
 ";
 
 /// The time limit for trying out `build.sh`; equals the default limit of a run's builds.
-const BUILD_TIMEOUT: Duration = Duration::from_secs(30 * 60);
+const BUILD_TIMEOUT: Duration = Duration::from_mins(30);
 /// The number of final output lines shown when the build fails.
 const LAST_LINES: usize = 10;
 /// The maximum number of files left by the build that are named.

@@ -34,7 +34,7 @@ use crate::sys::error::Error;
 use crate::ui::input::InputError;
 
 /// Time limit of the build that proves an agent's work.
-pub const PROOF_TIMEOUT: Duration = Duration::from_secs(30 * 60);
+pub const PROOF_TIMEOUT: Duration = Duration::from_mins(30);
 
 /// The options with which an agent is started.
 #[derive(Debug, Clone)]

@@ -316,7 +316,7 @@ mod tests {
     use super::*;
     use crate::sys::environment::Environment;
 
-    const MINUTE: Duration = Duration::from_secs(60);
+    const MINUTE: Duration = Duration::from_mins(1);
 
     fn start(script: &str) -> PipedProgram {
         let words = ["sh", "-c", script].map(str::to_owned);

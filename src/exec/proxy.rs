@@ -43,7 +43,7 @@ const HEAD_TIME: Duration = Duration::from_secs(5);
 const MAX_ADDRESSES: usize = 4;
 const CONNECT_TIME: Duration = Duration::from_secs(10);
 /// Timeout for writes to a host, since a blocked write would outlive the sandbox. Writes to clients have none.
-const WRITE_TIME: Duration = Duration::from_secs(60);
+const WRITE_TIME: Duration = Duration::from_mins(1);
 /// Maximum number of refusals to report.
 const MAX_REFUSALS: usize = 20;
 

@@ -33,7 +33,7 @@ const TIMEOUT: Duration = Duration::from_secs(15);
 /// Time limit for listing the models of the user's own server.
 const LOCAL_TIMEOUT: Duration = Duration::from_secs(4);
 /// Longest silence allowed during a pull: the server verifies a download without sending anything.
-const PULL_SILENCE: Duration = Duration::from_secs(15 * 60);
+const PULL_SILENCE: Duration = Duration::from_mins(15);
 /// Maximum size of an answer, in bytes; a list of a thousand models takes half a megabyte.
 const LIMIT: u64 = 16 << 20;
 /// Maximum number of pages read of a list of models, at a thousand models a page.

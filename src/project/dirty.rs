@@ -242,7 +242,7 @@ mod tests {
         git(&top, &["init", "-q"]);
         git(&top, &["add", "--all"]);
         assert_eq!(dirty(&root).unwrap(), [""; 0]);
-        let later = std::time::SystemTime::now() + std::time::Duration::from_secs(60);
+        let later = std::time::SystemTime::now() + std::time::Duration::from_mins(1);
         let write = |path: &str, content: &str| {
             fs::write(root.join(path), content).unwrap();
             let file = fs::File::options().append(true).open(root.join(path));

@@ -251,8 +251,7 @@ fn split(text: &str, room: u64) -> Vec<&str> {
         // No token is shorter than a byte.
         let most = usize::try_from(room).unwrap_or(usize::MAX).max(4);
         while tokens > room && at - from > most {
-            let mut ends = (from..=from + most).rev();
-            let end = ends.find(|end| text.is_char_boundary(*end)).unwrap_or(at);
+            let end = text.floor_char_boundary(from + most);
             pieces.push(&text[from..end]);
             from = end;
         }

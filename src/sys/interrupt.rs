@@ -369,7 +369,7 @@ mod tests {
             let interrupt = Interrupt::never().unwrap();
             interrupt.simulate(came);
             for _ in 0..2 {
-                let woken = interrupt.sleep(Duration::from_secs(3600));
+                let woken = interrupt.sleep(Duration::from_hours(1));
                 assert_eq!(woken, Err(Interrupted { signal: came }));
                 assert_eq!(interrupt.check(), Err(Interrupted { signal: came }));
             }
@@ -384,7 +384,7 @@ mod tests {
             for _ in 0..times {
                 interrupt.simulate(Signal::Int);
             }
-            let woken = interrupt.clone().sleep(Duration::from_secs(3600));
+            let woken = interrupt.clone().sleep(Duration::from_hours(1));
             let signal = Signal::Int;
             assert_eq!(woken, Err(Interrupted { signal }));
             assert_eq!(interrupt.take(), times);
@@ -410,7 +410,7 @@ mod tests {
             let lasting = came.iter().copied().find(|signal| signal.lasts()).unwrap();
             for _ in 0..2 {
                 assert_eq!(interrupt.take(), 0, "{came:?}");
-                let woken = interrupt.sleep(Duration::from_secs(3600));
+                let woken = interrupt.sleep(Duration::from_hours(1));
                 assert_eq!(woken, Err(Interrupted { signal: lasting }), "{came:?}");
             }
         }
@@ -442,7 +442,7 @@ mod tests {
             });
             let mut taken = 0;
             while taken < SENT {
-                if interrupt.sleep(Duration::from_secs(60)).is_err() {
+                if interrupt.sleep(Duration::from_mins(1)).is_err() {
                     taken += interrupt.take();
                 }
             }

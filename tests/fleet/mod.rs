@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use crate::support::{Finished, GEMINI_KEY, ModelServer, TestProject, ends, within_a_minute};
 
 /// The maximum time that a test waits for a request to the server.
-pub const MINUTE: Duration = Duration::from_secs(60);
+pub const MINUTE: Duration = Duration::from_mins(1);
 /// A reply that passes the build of a test's repository.
 pub const GOOD: &str = "^^^answer\n42\n^^^end\n";
 /// A reply that fails it.

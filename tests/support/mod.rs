@@ -129,7 +129,7 @@ pub fn ends(process: &str) -> bool {
 pub fn within_a_minute(mut is_so: impl FnMut() -> bool) -> bool {
     let began = Instant::now();
     while !is_so() {
-        if began.elapsed() > Duration::from_secs(60) {
+        if began.elapsed() > Duration::from_mins(1) {
             return false;
         }
         std::thread::yield_now();

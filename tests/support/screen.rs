@@ -24,7 +24,7 @@ pub const CTRL_G: &str = "\u{7}";
 pub const CTRL_J: &str = "\n";
 
 /// The maximum wait for something to appear.
-const DEADLINE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_mins(1);
 
 /// A time longer than the pause after which typing no longer counts as typing ahead.
 const REST: Duration = Duration::from_millis(1200);

@@ -138,7 +138,7 @@ impl Host for Screen<'_> {
         let asked = format!("{} {}", question.sentence, preview.unwrap_or_default());
         self.event(&Event::Notice(asked));
         // The user takes an hour to answer.
-        self.clock.set(Duration::from_secs(3600));
+        self.clock.set(Duration::from_hours(1));
         // A user who closes the screen stops the agent.
         let signal = Signal::Int;
         self.answers

@@ -57,7 +57,7 @@ use crate::sys::interrupt::Interrupt;
 use crate::sys::text::one_line;
 
 /// The time limit of a handshake, which a running server answers immediately.
-const HANDSHAKE_LIMIT: Duration = Duration::from_secs(60);
+const HANDSHAKE_LIMIT: Duration = Duration::from_mins(1);
 /// The maximum number of pages in a list of tools.
 const MAX_PAGES: usize = 100;
 

@@ -82,7 +82,7 @@ fn options<'a>(
         env: ChildEnv::default(),
         program: None,
         redactor: &NO_KEYS,
-        timeout: Duration::from_secs(60),
+        timeout: Duration::from_mins(1),
         clock,
         interrupt: interrupt.clone(),
         observer,

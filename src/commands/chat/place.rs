@@ -50,7 +50,7 @@ const MOST_LOOPS: u16 = 500;
 /// Time that a stopped command has to exit on its own, while the user waits.
 const GRACE: Duration = Duration::from_millis(300);
 /// Time after which a command continues in the background, unless its call sets another.
-const COMMAND_TIMEOUT: Duration = Duration::from_secs(120);
+const COMMAND_TIMEOUT: Duration = Duration::from_mins(2);
 /// Context window of a model whose entry does not specify one, in tokens.
 const USUAL_WINDOW: u64 = 200_000;
 

@@ -62,7 +62,7 @@ const SUMMARIZER: &str = include_str!("../../../prompts/dev_compress.txt");
 
 /// Minimum time limit of an auditor's checks, which include the project's build and tests and cannot continue in the
 /// background.
-const CHECKS: Duration = Duration::from_secs(600);
+const CHECKS: Duration = Duration::from_mins(10);
 
 /// Runs the agent, or another of its commands.
 ///

@@ -235,11 +235,11 @@ fn model_errors() -> Vec<ModelError> {
         ModelError::TimedOut(Duration::from_secs(90)),
         ModelError::NoTimeLeft {
             error: Box::new(connection()),
-            wait: Duration::from_secs(60),
+            wait: Duration::from_mins(1),
         },
         ModelError::NoTimeLeft {
             error: Box::new(status(429, VendorError::default(), None)),
-            wait: Duration::from_secs(60),
+            wait: Duration::from_mins(1),
         },
         ModelError::TooLarge,
         ModelError::NoBody,
@@ -457,7 +457,7 @@ fn agent_errors() -> Vec<AgentError> {
         AgentError::BranchTimeout {
             branch: s("b-1"),
             agent: "claude_code",
-            waited: Duration::from_secs(3600),
+            waited: Duration::from_hours(1),
         },
         AgentError::PublishFailed(s("no token")),
         AgentError::NotReviewed(s("no run has succeeded")),

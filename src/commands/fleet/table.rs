@@ -87,7 +87,7 @@ mod tests {
             ],
             spent: Usd::try_from(12.5).unwrap(),
             limit: Usd::try_from(50.0).ok(),
-            pace: (17, Duration::from_secs(300)),
+            pace: (17, Duration::from_mins(5)),
             paced: Some("12:00:05".to_owned()),
         };
         assert_eq!(

@@ -89,9 +89,9 @@ const GITIGNORE: &str = "/agent-config\n/logs\n";
 const FORMATS: [ReplyFormat; 2] = [ReplyFormat::Whole, ReplyFormat::Edits];
 
 /// Time limit of a call, retries included.
-const CALL: Duration = Duration::from_secs(300);
+const CALL: Duration = Duration::from_mins(5);
 /// Time limit of a build, which takes less than a second.
-const BUILD: Duration = Duration::from_secs(60);
+const BUILD: Duration = Duration::from_mins(1);
 
 /// Asks the model for each change, `runs` times in each format; prints and records how many replies were right.
 ///

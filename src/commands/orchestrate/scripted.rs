@@ -79,7 +79,7 @@ impl Scripted {
             polling: Polling {
                 initial: Seconds(Duration::from_secs(2)),
                 max: Seconds(Duration::from_secs(30)),
-                timeout: Seconds(Duration::from_secs(10_800)),
+                timeout: Seconds(Duration::from_hours(3)),
                 factor: 2.0,
             },
             project: "demo",

@@ -238,7 +238,7 @@ pub const TRIES: u32 = 3;
 const KEEP_ALIVE: &str = "30m";
 
 /// Time limit of a command. `spec/plan-prompts.md` sets none, but a command that hangs must not block the run.
-const LONGEST_COMMAND: Duration = Duration::from_secs(600);
+const LONGEST_COMMAND: Duration = Duration::from_mins(10);
 
 /// Maximum number of replies in a run; effectively unlimited, since each step has its own limit.
 const MOST_LOOPS: u16 = u16::MAX;

@@ -87,7 +87,7 @@ fn output_is_drained_and_the_error_reported_when_it_cannot_be_written() {
     // More than the pipe can hold.
     writer.write_all(&vec![b'x'; 1 << 20]).unwrap();
     drop(writer);
-    assert!(handle.drain(Duration::from_secs(60), || false));
+    assert!(handle.drain(Duration::from_mins(1), || false));
     filling.join().unwrap();
     let text = output.text();
     let told = "x\n[the output could not be kept in its file: Bad file descriptor (os error 9)]\n";

@@ -12,7 +12,7 @@ use crate::sys::environment::Clock;
 use crate::sys::interrupt::Interrupt;
 
 /// Time limit for the command; long enough for the user to unlock a keychain.
-const COMMAND_TIME: Duration = Duration::from_secs(60);
+const COMMAND_TIME: Duration = Duration::from_mins(1);
 /// Maximum output of the command, in bytes.
 const COMMAND_OUTPUT: usize = 64 << 10;
 

@@ -117,8 +117,6 @@ fn password(value: &str) -> Option<&str> {
 
 /// Returns the distinctive parts of a composite value, excluding words, plain numbers and URLs, which are not secret.
 fn parts(value: &str) -> impl Iterator<Item = &str> {
-    let mut back = (0..=LONGEST_IN_PARTS.min(value.len())).rev();
-    let end = back.find(|at| value.is_char_boundary(*at)).unwrap_or(0);
     let is_telling = move |part: &&str| {
         part.len() >= SHORTEST_PART
             && part.len() < value.len()
@@ -127,7 +125,7 @@ fn parts(value: &str) -> impl Iterator<Item = &str> {
             && !part.contains("://")
     };
     // JSON writes a line end as two characters.
-    let lines = value[..end].split("\\n");
+    let lines = value[..value.floor_char_boundary(LONGEST_IN_PARTS)].split("\\n");
     let parts = lines.flat_map(|line| line.split([' ', '\t', '\r', '\n', '"', '\'', ',', ';']));
     parts.filter(is_telling)
 }

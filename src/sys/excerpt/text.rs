@@ -63,8 +63,7 @@ fn size(middle: &str) -> String {
 
 /// Returns at most `budget` bytes of the beginning, up to the end of a line if one is near.
 fn head_of(text: &str, budget: usize) -> &str {
-    let end = (0..=budget).rev().find(|at| text.is_char_boundary(*at));
-    let head = end.and_then(|end| text.get(..end)).unwrap_or_default();
+    let head = &text[..text.floor_char_boundary(budget)];
     let whole_lines = head.rfind('\n').map_or(0, |newline| newline + 1);
     // A line break in the first half would cost too much of the budget.
     if whole_lines > budget / 2 {
@@ -79,8 +78,7 @@ pub fn tail_of(text: &str, budget: usize) -> &str {
     let Some(earliest) = text.len().checked_sub(budget).filter(|at| *at > 0) else {
         return text;
     };
-    let start = (earliest..text.len()).find(|at| text.is_char_boundary(*at));
-    let (before, tail) = text.split_at(start.unwrap_or(text.len()));
+    let (before, tail) = text.split_at(text.ceil_char_boundary(earliest));
     if before.ends_with('\n') {
         return tail;
     }

@@ -34,7 +34,7 @@ use super::text::one_line;
 /// Time limit for establishing a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time that an idle connection is kept for the next call: NATs with the shortest timeouts drop it after that.
-const LONGEST_IDLE: Duration = Duration::from_secs(60);
+const LONGEST_IDLE: Duration = Duration::from_mins(1);
 /// Number of bytes of a response read at a time.
 const CHUNK: usize = 64 << 10;
 /// Size in bytes of each buffer of a connection. The default of four times that costs a short call more than itself.

@@ -113,7 +113,7 @@ mod tests {
             let (sender, receiver) = channel().unwrap();
             let (found, pictures) = mpsc::channel();
             clipboard(&with).fetch(found, receiver.wake(), interrupt.clone());
-            let picture = pictures.recv_timeout(Duration::from_secs(60)).unwrap();
+            let picture = pictures.recv_timeout(Duration::from_mins(1)).unwrap();
             let kind = picture.as_ref().map(|image| image.media_type.as_str());
             assert_eq!(kind, expected.as_ref().copied(), "{script}");
             drop(sender);

@@ -61,7 +61,7 @@ impl Gate {
     /// Waits until the stream pauses.
     #[track_caller]
     pub fn reached(&self) {
-        let reached = self.reached.recv_timeout(Duration::from_secs(60));
+        let reached = self.reached.recv_timeout(Duration::from_mins(1));
         assert!(reached.is_ok(), "the server was not asked for that");
     }
 }

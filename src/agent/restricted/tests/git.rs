@@ -130,7 +130,7 @@ fn git_runs_no_program_that_a_repository_names_and_writes_nothing() {
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     set_traps(&root, program.to_str().unwrap());
     // A file that looks modified by its timestamp alone, so git would update its index.
-    let later = std::time::SystemTime::now() + std::time::Duration::from_secs(60);
+    let later = std::time::SystemTime::now() + std::time::Duration::from_mins(1);
     let file = fs::File::options()
         .append(true)
         .open(root.join(".gitattributes"));

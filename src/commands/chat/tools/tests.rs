@@ -77,7 +77,7 @@ impl World {
             },
             command: RunCommand {
                 processes: &processes,
-                patience: Duration::from_secs(120),
+                patience: Duration::from_mins(2),
                 shell: Shell::Full,
                 output_files: &|| self.root.join("output"),
             },

@@ -74,7 +74,7 @@ impl World {
         };
         let command = RunCommand {
             processes: &processes,
-            patience: Duration::from_secs(600),
+            patience: Duration::from_mins(10),
             shell: Shell::Foreground(&harmless),
             output_files: &|| self.root.join("output"),
         };

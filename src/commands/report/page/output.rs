@@ -6,7 +6,7 @@
 use maud::{Markup, html};
 
 use super::changes::later;
-use super::text::{HtmlEscaper, boundary};
+use super::text::HtmlEscaper;
 use crate::record::finding::Severity;
 use crate::run::past::findings::{self, Diagnostic};
 use crate::run::past::words::count;
@@ -166,8 +166,8 @@ fn ends(output: &str) -> (&str, &str, &str) {
     if output.len() <= 2 * LOOKED_AT {
         return (output, "", "");
     }
-    let from = boundary(output, LOOKED_AT);
-    let to = boundary(output, output.len() - LOOKED_AT);
+    let from = output.floor_char_boundary(LOOKED_AT);
+    let to = output.floor_char_boundary(output.len() - LOOKED_AT);
     let head = output[..from].rfind('\n').map_or(from, |end| end + 1);
     let tail = output[to..].find('\n').map_or(to, |end| to + end + 1);
     (&output[..head], &output[head..tail], &output[tail..])

@@ -68,18 +68,14 @@ pub fn beginning(text: &str, lines: usize, bytes: usize) -> (&str, bool) {
     let mut end = 0;
     for line in text.split_inclusive('\n').take(lines) {
         if end + line.len() > bytes {
-            end = boundary(text, if end == 0 { bytes } else { end });
+            if end == 0 {
+                end = text.floor_char_boundary(bytes);
+            }
             break;
         }
         end += line.len();
     }
     (&text[..end], end == text.len())
-}
-
-/// Returns the last character boundary up to `at`.
-pub fn boundary(text: &str, at: usize) -> usize {
-    let mut back = (0..=at.min(text.len())).rev();
-    back.find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
 #[cfg(test)]
