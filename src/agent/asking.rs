@@ -26,7 +26,7 @@ fn is_too_long(error: &AgentError) -> bool {
 
 impl Agent<'_> {
     /// Records the parts of a paused reply unchanged, with nothing after them, so that the model can continue it.
-    pub(super) fn go_on(reply: Reply, conversation: &mut Conversation) -> Next {
+    pub(super) fn keep_paused(reply: Reply, conversation: &mut Conversation) -> Next {
         if !reply.parts.is_empty() {
             conversation.say(HistoryMessage {
                 parts: reply.parts,
@@ -159,7 +159,10 @@ mod tests {
         };
         let mut conversation = Conversation::default();
         conversation.request("do it");
-        assert!(matches!(Agent::go_on(reply, &mut conversation), Next::GoOn));
+        assert!(matches!(
+            Agent::keep_paused(reply, &mut conversation),
+            Next::GoOn
+        ));
         let [_, said] = &conversation.history[..] else {
             panic!("{conversation:?}");
         };

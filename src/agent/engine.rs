@@ -171,7 +171,7 @@ impl Agent<'_> {
             asked => asked?,
         };
         if reply.end == End::Paused {
-            return Ok(Self::go_on(reply, work.conversation));
+            return Ok(Self::keep_paused(reply, work.conversation));
         }
         let reply = Reply {
             text: (work.conversation.paused() + &reply.text).into(),
@@ -222,7 +222,7 @@ impl Agent<'_> {
             }
             Decision::Use(calls) => calls,
         };
-        self.is_understood(&mut work.progress);
+        self.reset_failures(&mut work.progress);
         let next = self.carry_out_all(&calls, tools, work)?;
         if let Some(note) = turn.note {
             work.conversation.say(HistoryMessage::note(note));
@@ -390,7 +390,7 @@ impl Agent<'_> {
             Err(Objection::Over(error)) => Err(error),
             Err(Objection::NotDone(text)) => {
                 // The reply itself was understood.
-                self.is_understood(&mut work.progress);
+                self.reset_failures(&mut work.progress);
                 work.conversation.say(text);
                 Ok(Next::GoOn)
             }
@@ -405,7 +405,7 @@ impl Agent<'_> {
     }
 
     /// Resets the count of failures after a reply that was understood, unless that count includes tool failures.
-    fn is_understood(&self, progress: &mut Progress) {
+    fn reset_failures(&self, progress: &mut Progress) {
         if self.tool_tries != ToolTries::AsReplies {
             progress.failures = 0;
         }

@@ -58,7 +58,7 @@ impl AnswerSource<'_> {
     }
 
     /// Returns `true` if the agent may ask questions.
-    pub fn are_there(&self) -> bool {
+    pub fn can_answer(&self) -> bool {
         !matches!(self, Self::Nowhere)
     }
 }

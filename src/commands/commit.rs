@@ -327,7 +327,7 @@ impl Commit<'_> {
             let Some(output) = attempts.make(work, ready, search)? else {
                 return Ok(work.replacements.summary(0));
             };
-            let built = (Some(output), work.tree.look_again());
+            let built = (Some(output), work.tree.read_again());
             (step, failed) = self.next_repair(&ready.models, built, work)?;
         }
         let inputs = &ready.inputs;
@@ -382,10 +382,10 @@ impl Commit<'_> {
             }
             let mut output = Some(output);
             if let Some(search) = &self.search {
-                output = search.go_on(work)?;
+                output = search.restore_next(work)?;
                 tried = search.search.tried();
             }
-            let built = (output, work.tree.look_again());
+            let built = (output, work.tree.read_again());
             (step, failed) = self.next_repair(&ready.models, built, work)?;
         }
     }
@@ -414,7 +414,7 @@ impl Commit<'_> {
         let mut places = String::new();
         if let Some(code) = &mut self.asking.code {
             let root = self.asking.context.project.root();
-            present = code.look_again(present, changed, format, (root, search))?;
+            present = code.read_again(present, changed, format, (root, search))?;
             tree.show(code.changed());
             places = code.places(&output, root);
         }

@@ -34,8 +34,8 @@
 //!
 //! # Adding a slash command
 //!
-//! A row in [`talk::slash`], and in `COMMON` there if every agent has it. `Talk::obey` answers those of every agent, and
-//! the agent's own `Talker::obey` the others; a command that neither answers does nothing.
+//! A row in [`talk::slash`], and in `COMMON` there if every agent has it. `Talk::execute` answers those of every agent,
+//! and the agent's own `Talker::execute` the others; a command that neither answers does nothing.
 
 mod add_model;
 mod agent_run;

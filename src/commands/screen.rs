@@ -187,7 +187,7 @@ impl LineReader for Rc<Screen> {
         Some(self.answered(Screen::choose(self, menu)))
     }
 
-    fn stands(&mut self, status: Status, commands: Vec<CommandHint>) {
+    fn show_status(&mut self, status: Status, commands: Vec<CommandHint>) {
         self.status(|now| *now = status);
         self.post(ToScreen::Commands(commands));
     }

@@ -5,8 +5,8 @@
 
 pub(crate) mod menu;
 pub(crate) mod question;
+mod session_facts;
 pub(crate) mod slash;
-mod standing;
 pub(crate) mod tally;
 
 use std::cell::RefCell;
@@ -16,8 +16,8 @@ use std::time::Duration;
 use miette::MietteDiagnostic;
 
 use self::menu::{chosen_model, chosen_session, table_menu};
+pub use self::session_facts::SessionFacts;
 use self::slash::{Slash, SlashLine};
-pub use self::standing::Standing;
 use self::tally::{Tally, record_of};
 use super::stored_session::SessionChoice;
 use super::{diff, last, undo};
@@ -71,7 +71,7 @@ pub trait Talker {
     }
 
     /// Returns the facts about the session.
-    fn standing(&self) -> Standing;
+    fn session_facts(&self) -> SessionFacts;
 
     /// Returns the session's to-do list.
     fn todos(&self) -> Vec<Todo> {
@@ -156,7 +156,7 @@ pub trait Talker {
     /// Fails if the user interrupts the listing.
     fn models(&mut self, context: &Context<'_>) -> Result<Menu, Failure> {
         let own = self.own_model();
-        Ok(table_menu(context, own, &self.standing().model))
+        Ok(table_menu(context, own, &self.session_facts().model))
     }
 
     /// Switches to the model of this name.
@@ -170,7 +170,7 @@ pub trait Talker {
     /// # Errors
     /// Fails if the usage cannot be read.
     fn cost(&self, tally: &Tally) -> Result<String, Failure> {
-        let tokens = self.standing().tokens;
+        let tokens = self.session_facts().tokens;
         Ok(tally.cost(tokens.unwrap_or(tally.session.spent.tokens)))
     }
 
@@ -178,7 +178,7 @@ pub trait Talker {
     ///
     /// # Errors
     /// Fails if the command fails.
-    fn obey(
+    fn execute(
         &mut self,
         _talk: &mut Talk<'_>,
         _command: Slash,
@@ -191,7 +191,7 @@ pub trait Talker {
     ///
     /// # Errors
     /// Fails if the command fails.
-    fn obey_own(
+    fn execute_own(
         &mut self,
         _talk: &mut Talk<'_>,
         _name: &str,
@@ -248,7 +248,7 @@ impl<'t> Talk<'t> {
         self.take_up(agent);
         if agent.has_more_to_do()? {
             let done = agent.attend(self, None);
-            let done = self.attended(done);
+            let done = self.note_failure(done);
             self.end(agent, done)?;
         } else {
             self.show_status(agent);
@@ -280,19 +280,19 @@ impl<'t> Talk<'t> {
         match slash::read(&text, T::COMMANDS, &agent.hints()) {
             SlashLine::Request => {
                 let done = agent.attend(self, Some(line));
-                let outcome = self.attended(done)?;
+                let outcome = self.note_failure(done)?;
                 return Ok((!agent.is_over()).then_some(outcome));
             }
             SlashLine::Refused(problem) => self.context.notice(problem),
             SlashLine::Own(name, argument) => {
-                let done = agent.obey_own(self, name, argument);
+                let done = agent.execute_own(self, name, argument);
                 if !matches!(done, Ok(false)) {
-                    self.attended(done)?;
+                    self.note_failure(done)?;
                 }
             }
             SlashLine::Command(Slash::Exit, _) => self.has_left = true,
             SlashLine::Command(command, argument) => {
-                let text = self.obey(agent, command, argument)?;
+                let text = self.execute(agent, command, argument)?;
                 if let Some(text) = text.filter(|text| !text.is_empty()) {
                     say(self.context, self.user, &text);
                 }
@@ -317,7 +317,7 @@ impl<'t> Talk<'t> {
     }
 
     /// Records whether a request has failed in a way that the exit code reports.
-    fn attended<T>(&self, done: Result<T, Failure>) -> Result<T, Failure> {
+    fn note_failure<T>(&self, done: Result<T, Failure>) -> Result<T, Failure> {
         let is_person = self.user.borrow().is_person();
         let is_reported = |it: &&Failure| !is_person || AgentError::has_left(&it.error);
         let failure = done.as_ref().err().filter(is_reported);
@@ -344,7 +344,7 @@ impl<'t> Talk<'t> {
         let has_left = |failure: &Failure| AgentError::has_left(&failure.error);
         self.has_left = done.as_ref().is_err_and(has_left);
         if self.has_left {
-            done = self.attended(done);
+            done = self.note_failure(done);
         }
         if agent.ended(self, done)? {
             self.stopped = Some(self.context.clock.elapsed());
@@ -355,7 +355,7 @@ impl<'t> Talk<'t> {
         Ok(())
     }
 
-    fn obey<T: Talker>(
+    fn execute<T: Talker>(
         &mut self,
         agent: &mut T,
         command: Slash,
@@ -378,7 +378,7 @@ impl<'t> Talk<'t> {
             Slash::Model => self.model(agent, argument)?,
             Slash::Clear => self.change_session(agent, SessionChoice::New)?,
             Slash::Resume => self.resume(agent, argument)?,
-            command => return agent.obey(self, command, argument),
+            command => return agent.execute(self, command, argument),
         }))
     }
 
@@ -419,14 +419,17 @@ impl<'t> Talk<'t> {
     fn model<T: Talker>(&mut self, agent: &mut T, name: &str) -> Result<String, Failure> {
         if name.is_empty() {
             let menu = agent.models(self.context)?;
-            match chosen_model(self.user, menu, &agent.standing().model)? {
+            match chosen_model(self.user, menu, &agent.session_facts().model)? {
                 Ok(name) => agent.choose_model(&name)?,
                 Err(text) => return Ok(text),
             }
         } else {
             agent.choose_model(name)?;
         }
-        Ok(format!("`{}` is asked from now on", agent.standing().model))
+        Ok(format!(
+            "`{}` is asked from now on",
+            agent.session_facts().model
+        ))
     }
 
     /// Resumes the session with this number, or lets the user choose one of this directory.
@@ -454,9 +457,9 @@ impl<'t> Talk<'t> {
 
     /// Reads the session's runs, and shows its to-do list on the screen.
     pub fn take_up<T: Talker>(&mut self, agent: &T) {
-        let standing = agent.standing();
+        let facts = agent.session_facts();
         self.user.borrow_mut().lists(agent.todos());
-        let found = standing.session.map(|id| last::runs_of(self.context, &id));
+        let found = facts.session.map(|id| last::runs_of(self.context, &id));
         // Unreadable runs must not prevent the conversation.
         self.tally.session = found.and_then(Result::ok).unwrap_or_default();
     }
@@ -464,19 +467,19 @@ impl<'t> Talk<'t> {
     /// Shows the status, in line mode as well.
     fn show_status<T: Talker>(&self, agent: &T) {
         self.show_status_bar(agent);
-        let standing = agent.standing();
-        if standing.used.is_none() || !self.user.borrow().is_screen() {
+        let facts = agent.session_facts();
+        if facts.used.is_none() || !self.user.borrow().is_screen() {
             let root = self.context.project.root();
             let directory = root.file_name().unwrap_or(root.as_os_str());
-            let model = match standing.mode {
-                Some(mode) => format!("{} Mode · {}", mode.title(), standing.model),
-                None => standing.model,
+            let model = match facts.mode {
+                Some(mode) => format!("{} Mode · {}", mode.title(), facts.model),
+                None => facts.model,
             };
             let line = self.tally.line(
                 &model,
                 &directory.to_string_lossy(),
-                standing.tokens.unwrap_or(self.tally.session.spent.tokens),
-                standing.window,
+                facts.tokens.unwrap_or(self.tally.session.spent.tokens),
+                facts.window,
             );
             self.context.reporter.event(&Event::Status(line));
         }
@@ -484,16 +487,16 @@ impl<'t> Talk<'t> {
 
     /// Shows the status on the screen.
     pub fn show_status_bar<T: Talker>(&self, agent: &T) {
-        let standing = agent.standing();
+        let facts = agent.session_facts();
         let status = Status {
-            used: standing.used.unwrap_or(self.tally.context()),
-            model: standing.model,
-            vendor: standing.vendor,
-            window: standing.window,
+            used: facts.used.unwrap_or(self.tally.context()),
+            model: facts.model,
+            vendor: facts.vendor,
+            window: facts.window,
             connection: self.connection,
             is_one_task: T::LEAVES_AT_ONCE,
         };
-        self.user.borrow_mut().stands(status, agent.hints());
+        self.user.borrow_mut().show_status(status, agent.hints());
     }
 }
 

@@ -45,7 +45,7 @@ pub(super) fn roll_back(
 fn put_all_back(root: &Root, record: &Record) -> Result<(), ApplyError> {
     let (mut moves, mut changed) = (Vec::new(), Vec::new());
     for unit in &record.units {
-        match way_back(root, unit).map_err(recover_failed(&unit.target))? {
+        match plan_rollback(root, unit).map_err(recover_failed(&unit.target))? {
             Some(WayBack::None) => {}
             Some(back) => moves.push((unit, back)),
             None => changed.push(explain(unit, record)),
@@ -123,7 +123,7 @@ enum WayBack {
 }
 
 /// Determines how far a unit got; `None` if it was changed after it was put in place.
-fn way_back(root: &Root, unit: &RecordedUnit) -> io::Result<Option<WayBack>> {
+fn plan_rollback(root: &Root, unit: &RecordedUnit) -> io::Result<Option<WayBack>> {
     let (parent, name) = split(&unit.target);
     let staged = split(&unit.staged).1;
     let Some(directory) = if_there(root.directory(parent))? else {

@@ -252,7 +252,7 @@ impl<'a> Processes<'a> {
         // The name is unique in the session, and depends only on the commands run so far, so that a replayed run
         // produces the same ones.
         let is_known = |id: &String| self.background.iter().any(|(known, _)| known == id);
-        let mut ids = (0..).map(|turn| nth_id(&process.command, output_file, turn));
+        let mut ids = (0..).map(|turn| process_name(&process.command, output_file, turn));
         let id = ids.find(|id| !is_known(id)).unwrap_or_default();
         self.background.push((id.clone(), process));
         Ran::InBackground(id)
@@ -417,7 +417,7 @@ fn not_started(words: &[String], source: io::Error) -> ProcessError {
 
 /// Derives the name of a command whose output is in this file. The file's directory contains the time and is
 /// ignored. Each `turn` gives a different name.
-fn nth_id(command: &str, output_file: &Path, turn: u64) -> String {
+fn process_name(command: &str, output_file: &Path, turn: u64) -> String {
     let file = output_file.file_name().unwrap_or_default();
     let words = [
         command.as_bytes(),
@@ -456,7 +456,7 @@ mod tests {
 
     #[test]
     fn ids_are_of_one_form_and_depend_on_what_is_run_alone() {
-        let id = |command, file, turn| nth_id(command, Path::new(file), turn);
+        let id = |command, file, turn| process_name(command, Path::new(file), turn);
         let known = "proc_ae5313";
         assert_eq!(id("npm start", "logs/1/0001-step-output.txt", 0), known);
         assert_eq!(id("npm start", "logs/2/0001-step-output.txt", 0), known);

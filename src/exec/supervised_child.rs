@@ -79,7 +79,7 @@ impl SupervisedChild {
         };
         // The command owns the other end of the line.
         drop(command);
-        Self::greeted(Some((place, child)), line, interrupt)
+        Self::wait_for_greeting(Some((place, child)), line, interrupt)
     }
 
     /// Starts a supervisor process outside any sandbox; `program` is this program's executable.
@@ -120,11 +120,11 @@ impl SupervisedChild {
             adoption.end();
             supervised
         })?;
-        Self::greeted(None, line, interrupt)
+        Self::wait_for_greeting(None, line, interrupt)
     }
 
     /// Waits for the supervisor's first notice.
-    fn greeted(
+    fn wait_for_greeting(
         process: Option<(SupervisorPlace, Child)>,
         line: UnixStream,
         interrupt: &Interrupt,

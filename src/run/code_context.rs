@@ -298,7 +298,7 @@ impl CodeContext {
     ///
     /// # Errors
     /// Fails if a changed file cannot be read.
-    pub fn look_again(
+    pub fn read_again(
         &mut self,
         own: Vec<PresentFile>,
         mut changed: Vec<String>,

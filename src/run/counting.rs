@@ -18,34 +18,34 @@ pub(super) struct CountingListener<'c> {
     /// The cost of the calls before.
     pub spent: Usd,
     /// The usage received so far, without the tokens sent.
-    pub came: Cell<Usage>,
+    pub received: Cell<Usage>,
 }
 
 impl CountingListener<'_> {
-    fn came(&self, piece: &str, is_thought: bool) {
+    fn received(&self, piece: &str, is_thought: bool) {
         if !self.reporter.is_live() {
             return;
         }
-        let mut came = self.came.get();
+        let mut received = self.received.get();
         let kind = if is_thought {
-            &mut came.thought_tokens
+            &mut received.thought_tokens
         } else {
-            &mut came.output_tokens
+            &mut received.output_tokens
         };
         *kind += tokens::count(piece);
-        self.came.set(came);
+        self.received.set(received);
         let input_tokens = self.input_tokens;
         let call = self.price.map(|price| {
             price.of(Usage {
                 input_tokens,
-                ..came
+                ..received
             })
         });
         self.reporter.event(&Event::Receiving {
             piece: piece.to_owned(),
             is_thought,
-            output_tokens: came.output_tokens,
-            thought_tokens: came.thought_tokens,
+            output_tokens: received.output_tokens,
+            thought_tokens: received.thought_tokens,
             spent: self.spent + call.unwrap_or_default(),
         });
     }
@@ -67,14 +67,14 @@ impl Listener for CountingListener<'_> {
     }
 
     fn text(&self, piece: &str) {
-        self.came(piece, false);
+        self.received(piece, false);
     }
 
     fn thought(&self, piece: &str) {
-        self.came(piece, true);
+        self.received(piece, true);
     }
 
     fn restart(&self) {
-        self.came.take();
+        self.received.take();
     }
 }

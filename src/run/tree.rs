@@ -122,7 +122,7 @@ impl<'c> RunTree<'c> {
     }
 
     /// Updates the model's view of the files before it is asked again. Returns those that the build has changed.
-    pub fn look_again(&mut self) -> Vec<String> {
+    pub fn read_again(&mut self) -> Vec<String> {
         self.shown.refresh(now(self.context))
     }
 

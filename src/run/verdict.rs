@@ -172,7 +172,7 @@ impl<'c> Judge<'_, 'c, '_> {
             }
         }
         // The rest of the old gate may not fit the new code.
-        let loud = Some(self.changed.loud_tree(query))
+        let loud = Some(self.changed.tree_without_silencers(query))
             .filter(|tree| end == OldGate::Inconclusive && !tree.is_empty());
         let check = self.changed.tree_with_check(query);
         for (tree, log) in [(loud, run_files::OLD_LINTS), (check, run_files::OLD_CHECK)] {

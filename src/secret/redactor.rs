@@ -379,7 +379,7 @@ pub(super) trait HoldingBack {
     }
 
     /// Passes on the bytes held back, at the end of the stream.
-    fn give_out(&mut self) -> io::Result<()> {
+    fn flush_held(&mut self) -> io::Result<()> {
         let held = std::mem::take(self.held());
         self.emit(&held, held.len()).map(drop)
     }
@@ -404,7 +404,7 @@ impl<W: Write> RedactingWriter<'_, W> {
     /// # Errors
     /// Returns any error of the inner writer.
     pub fn finish_found(mut self) -> io::Result<(W, bool)> {
-        self.give_out()?;
+        self.flush_held()?;
         self.inner.flush()?;
         Ok((self.inner, self.found))
     }

@@ -42,7 +42,7 @@ impl Excerpt {
     /// Invalid UTF-8 is replaced.
     pub fn into_text(mut self) -> String {
         let mut text = std::mem::take(&mut self.head);
-        if self.begin_of_end() > text.len() as u64 {
+        if self.tail_start() > text.len() as u64 {
             // Cuts at a character boundary, so that no character is split.
             let last = text.utf8_chunks().last();
             let torn = last.map_or(0, |chunk| chunk.invalid().len());
@@ -57,7 +57,7 @@ impl Excerpt {
     /// for a split character: the whole rest, or a line with the number of omitted bytes followed by the end.
     /// `ends_line` is true if the text before it ends with a newline.
     pub fn rest(self, kept: u64, ends_line: bool) -> Vec<u8> {
-        let begin = self.begin_of_end();
+        let begin = self.tail_start();
         let mut tail = Vec::from(self.tail);
         if kept >= begin {
             let known = usize::try_from(kept - begin).unwrap_or(usize::MAX);
@@ -74,7 +74,7 @@ impl Excerpt {
     }
 
     /// Returns the position in the stream at which the kept end begins.
-    fn begin_of_end(&self) -> u64 {
+    fn tail_start(&self) -> u64 {
         self.total - self.tail.len() as u64
     }
 }

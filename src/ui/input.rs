@@ -143,7 +143,7 @@ pub trait LineReader {
     }
 
     /// Shows the status and the available commands, if there is a place for them.
-    fn stands(&mut self, _status: Status, _commands: Vec<CommandHint>) {}
+    fn show_status(&mut self, _status: Status, _commands: Vec<CommandHint>) {}
 
     /// Shows the todo list, if there is a place for it.
     fn lists(&mut self, _todos: Vec<Todo>) {}

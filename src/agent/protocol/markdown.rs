@@ -58,7 +58,7 @@ impl Protocol for Markdown {
     }
 
     fn read(&self, reply: &Reply, tools: &Toolbox<'_>) -> Result<Turn, Fault> {
-        let lines = thoughts::spoken(strip_trailing(&reply.text))?;
+        let lines = thoughts::lines_without_thoughts(strip_trailing(&reply.text))?;
         let read = |lines: &[_]| match response(lines, tools)? {
             Some(response) => turn(&response, tools, self.plain_replies),
             None => self.answer(lines),
@@ -95,7 +95,7 @@ impl Markdown {
 
 /// Returns the text of a reply without the thoughts at its beginning; empty if it consists of thoughts only.
 pub(in crate::agent) fn without_thoughts(text: &str) -> String {
-    let spoken = thoughts::spoken(text);
+    let spoken = thoughts::lines_without_thoughts(text);
     spoken.map_or_else(|_| String::new(), |lines| joined(&lines).trim().to_owned())
 }
 

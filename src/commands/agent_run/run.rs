@@ -119,7 +119,7 @@ impl<'c> AgentRun<'c> {
         let about = AgentRecord {
             session: session.map(SessionLog::id),
             request: request.map(str::to_owned),
-            interactive: setup.answers.are_there(),
+            interactive: setup.answers.can_answer(),
             answers: Vec::new(),
             questions: Vec::new(),
             answer: None,
@@ -156,7 +156,7 @@ impl<'c> AgentRun<'c> {
 
     /// Returns `true` if the agent may ask questions.
     pub fn is_interactive(&self) -> bool {
-        self.setup.answers.are_there()
+        self.setup.answers.can_answer()
     }
 
     /// Appends the project's conventions for agents, if any, to these instructions.
@@ -518,7 +518,7 @@ impl AgentRun<'_> {
         help: Help<'_>,
         reply: impl Fn(Slash) -> String,
     ) -> Result<Option<String>, Error> {
-        let obey = |command| match command {
+        let execute = |command| match command {
             Slash::Exit => {
                 self.heard(question, prompt, Some("/exit"))?;
                 Err(Error::from(AgentError::Left))
@@ -526,7 +526,7 @@ impl AgentRun<'_> {
             command => Ok(reply(command)),
         };
         let ask = || self.typed(question, prompt);
-        let answer = asked(self.context, help, ask, obey)?;
+        let answer = asked(self.context, help, ask, execute)?;
         self.heard(question, prompt, answer.as_deref())?;
         Ok(answer)
     }

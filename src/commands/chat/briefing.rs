@@ -101,7 +101,7 @@ impl Briefing {
         let path = input.and_then(|input| Some(self.root.join(input["path"].as_str()?)));
         if let Some(path) = &path {
             self.seen.saw(path);
-            let deeper = self.files.deeper(path);
+            let deeper = self.files.instructions_towards(path);
             self.remind(deeper, Some(path));
         }
         let is_file = path.is_some_and(|path| !path.is_dir());
@@ -229,7 +229,7 @@ impl Briefing {
         self.waiting.push(HistoryMessage::reminder(ANEW));
         self.joined = Some(Vec::new());
         for path in joined {
-            let deeper = self.files.deeper(&path);
+            let deeper = self.files.instructions_towards(&path);
             self.remind(deeper, Some(&path));
         }
     }

@@ -123,7 +123,7 @@ impl ContextFiles {
 
     /// Returns the instructions in the directories that lead to `path` and that the model does not know yet, and
     /// warnings about unusable files. `path` is the absolute path of a file that the model reads or changes.
-    pub fn deeper(&mut self, path: &Path) -> (Vec<HistoryMessage>, Vec<String>) {
+    pub fn instructions_towards(&mut self, path: &Path) -> (Vec<HistoryMessage>, Vec<String>) {
         let (mut reminders, mut warnings) = (Vec::new(), Vec::new());
         let path = path_clean::clean(path);
         for directory in way_down(&self.top, path.parent().unwrap_or(&path)) {

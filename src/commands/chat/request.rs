@@ -77,7 +77,7 @@ pub fn work(
 ) -> Result<Outcome, Failure> {
     place.check_key()?;
     place.refused.take();
-    let is_headless = !answers.are_there();
+    let is_headless = !answers.can_answer();
     let text = request.map(|request| &*request.text);
     let setup = AgentSetup {
         proof: place.base.flags.proof(PROOF_TIMEOUT),

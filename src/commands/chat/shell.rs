@@ -74,7 +74,7 @@ pub fn output_of(
 ) -> Result<Result<String, String>, Failure> {
     let call = ToolCall {
         tool: EXECUTE_COMMAND.clone(),
-        arguments: the_command(command),
+        arguments: command_arguments(command),
         hazards: Vec::new(),
     };
     place.refused.take();
@@ -140,13 +140,15 @@ fn run_in(
     let call = (&*EXECUTE_COMMAND.name, json!({"command": shown}));
     let ToolUse {
         text, mut output, ..
-    } = run.own_step(Purpose::COMMAND, call, || tool.run(&the_command(command)))?;
+    } = run.own_step(Purpose::COMMAND, call, || {
+        tool.run(&command_arguments(command))
+    })?;
     let shown = |text: &str| bounded(censored(place, text).trim_end(), OUTPUT_LIMIT);
     output.printed = output.printed.as_deref().map(shown);
     Ok((censored(place, &text), output, output_file))
 }
 
-fn the_command(command: &str) -> Arguments {
+fn command_arguments(command: &str) -> Arguments {
     let mut arguments = Arguments::default();
     arguments.set("command", command);
     arguments

@@ -17,7 +17,7 @@ use crate::commands::stored_session::{SessionChoice, SessionLog as _};
 use crate::commands::talk::menu::chosen_number;
 use crate::commands::talk::slash::Slash;
 use crate::commands::talk::tally::Tally;
-use crate::commands::talk::{Standing, Talk, Talker, Unfinished, say, tell};
+use crate::commands::talk::{SessionFacts, Talk, Talker, Unfinished, say, tell};
 use crate::edit::undo_log;
 use crate::model::Provider;
 use crate::project::conventions::AGENTS_FILE;
@@ -103,14 +103,14 @@ impl Talker for Chat<'_, '_> {
         self.place.todos.borrow().clone()
     }
 
-    fn standing(&self) -> Standing {
-        Standing {
+    fn session_facts(&self) -> SessionFacts {
+        SessionFacts {
             session: Some(self.place.id()),
             tokens: Some(self.place.base.stored.session.borrow().file.total_tokens),
             // Calls made outside the conversation do not count towards its size.
             used: Some(self.place.used()),
             mode: Some(self.place.mode.get()),
-            ..Standing::of(&self.place.base.models.first.spec, self.place.window())
+            ..SessionFacts::of(&self.place.base.models.first.spec, self.place.window())
         }
     }
 
@@ -210,7 +210,7 @@ impl Talker for Chat<'_, '_> {
         Ok(spending::summary(self.place)?)
     }
 
-    fn obey(
+    fn execute(
         &mut self,
         talk: &mut Talk<'_>,
         command: Slash,
@@ -244,7 +244,7 @@ impl Talker for Chat<'_, '_> {
     }
 
     /// Executes a user-defined command with the model that it names, then returns to the previous model.
-    fn obey_own(
+    fn execute_own(
         &mut self,
         talk: &mut Talk<'_>,
         name: &str,

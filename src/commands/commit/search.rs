@@ -63,7 +63,7 @@ impl CommitSearch<'_> {
     ///
     /// # Errors
     /// Fails if the files cannot be changed, or were changed by someone else.
-    pub fn go_on(&self, work: &mut Work<'_>) -> Result<Option<String>, Error> {
+    pub fn restore_next(&self, work: &mut Work<'_>) -> Result<Option<String>, Error> {
         let Search { states, from, .. } = &self.search;
         let state = from.map(|at| &states[at]);
         if *from != states.len().checked_sub(1) {

@@ -38,7 +38,7 @@ use crate::commands::screen::with_user;
 use crate::commands::sessions as listing;
 use crate::commands::stored_session::SessionChoice;
 use crate::commands::talk::slash::Slash;
-use crate::commands::talk::{Standing, Talk, Talker, Unfinished, left};
+use crate::commands::talk::{SessionFacts, Talk, Talker, Unfinished, left};
 use crate::commands::workspace::{AgentOptions, PROOF_TIMEOUT, Workspace, home};
 use crate::model::Purpose;
 use crate::project::home::DEV;
@@ -120,7 +120,7 @@ fn serve<'c>(
         developer.recap();
     }
     let talked = Talk::new(context, &user, &Unfinished::default()).run(&mut developer);
-    left(developer.standing().session, talked)
+    left(developer.session_facts().session, talked)
 }
 
 /// The developer agent that a user talks to.
@@ -153,13 +153,13 @@ impl Talker for Developer<'_, '_> {
         Ok(self.place.has_more_to_do())
     }
 
-    fn standing(&self) -> Standing {
+    fn session_facts(&self) -> SessionFacts {
         let session = self.place.stored.session.borrow();
         let place = &self.place;
-        Standing {
+        SessionFacts {
             session: place.is_begun().then(|| session.id.to_string()),
             tokens: Some(session.file.total_tokens),
-            ..Standing::of(&place.models.first.spec, place.limits.context())
+            ..SessionFacts::of(&place.models.first.spec, place.limits.context())
         }
     }
 
@@ -213,7 +213,7 @@ impl Talker for Developer<'_, '_> {
         Ok(())
     }
 
-    fn obey(
+    fn execute(
         &mut self,
         talk: &mut Talk<'_>,
         command: Slash,

@@ -10,7 +10,7 @@ use crate::commands::last::Spent;
 use crate::commands::stored_session::SessionChoice;
 use crate::commands::talk::question::Help;
 use crate::commands::talk::slash::Slash;
-use crate::commands::talk::{Standing, Talk, Talker};
+use crate::commands::talk::{SessionFacts, Talk, Talker};
 use crate::record::run_files::ORCHESTRATE;
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
@@ -43,11 +43,11 @@ impl Talker for OrchestratePlace<'_> {
         "describe the task in one line (`--task -` reads several); `/exit`, Ctrl-C or Ctrl-D ends";
     const NO_SESSIONS: &'static str = "there is no earlier run to resume";
 
-    fn standing(&self) -> Standing {
+    fn session_facts(&self) -> SessionFacts {
         let spec = &self.models.first.spec;
-        Standing {
+        SessionFacts {
             used: Some(0),
-            ..Standing::of(spec, spec.context_window.unwrap_or_default())
+            ..SessionFacts::of(spec, spec.context_window.unwrap_or_default())
         }
     }
 

@@ -27,7 +27,7 @@ use crate::commands::screen::with_user;
 use crate::commands::stored_session::{SessionChoice, SessionLog as _};
 use crate::commands::talk::slash::Slash;
 use crate::commands::talk::tally::Tally;
-use crate::commands::talk::{Standing, Talk, Talker, Unfinished, left};
+use crate::commands::talk::{SessionFacts, Talk, Talker, Unfinished, left};
 use crate::commands::workspace::{AgentOptions, check_project, home};
 use crate::model::ModelTable;
 use crate::project::ProjectLock;
@@ -254,13 +254,13 @@ impl Talker for Worker<'_> {
         Ok(self.is_open()?)
     }
 
-    fn standing(&self) -> Standing {
+    fn session_facts(&self) -> SessionFacts {
         let base = &self.place.base;
         let is_begun = base.stored.state(|state| !state.requests.is_empty());
         let window = base.limits.max_context_tokens.unwrap_or_default();
-        Standing {
+        SessionFacts {
             session: is_begun.then(|| base.stored.id()),
-            ..Standing::of(&base.models.first.spec, window)
+            ..SessionFacts::of(&base.models.first.spec, window)
         }
     }
 
@@ -310,7 +310,7 @@ impl Talker for Worker<'_> {
         Ok(tally.cost_of_session())
     }
 
-    fn obey(
+    fn execute(
         &mut self,
         talk: &mut Talk<'_>,
         command: Slash,
@@ -356,7 +356,7 @@ impl Worker<'_> {
             (None, Some(_), _) if self.is_open()? => self.work_on(AnswerSource::Nowhere, None),
             (None, None, Some(user)) => {
                 let talked = Talk::new(self.context, user, self.unfinished).run(self);
-                left(self.standing().session, talked)
+                left(self.session_facts().session, talked)
             }
             (None, _, _) => Err(CommandError::NothingAsked.into()),
         }

@@ -21,16 +21,16 @@ pub const AT_WORK: Help<'_> = (
     &[Slash::Exit, Slash::Help],
 );
 
-/// Asks until `ask` returns something other than a command. `/help` is answered here; `obey` executes any other
+/// Asks until `ask` returns something other than a command. `/help` is answered here; `execute` executes any other
 /// command, and returns the text to show.
 ///
 /// # Errors
-/// Returns the error of `ask`, or of `obey`.
+/// Returns the error of `ask`, or of `execute`.
 pub fn asked<E>(
     context: &Context<'_>,
     (intro, acting): Help<'_>,
     mut ask: impl FnMut() -> Result<Option<String>, E>,
-    mut obey: impl FnMut(Slash) -> Result<String, E>,
+    mut execute: impl FnMut(Slash) -> Result<String, E>,
 ) -> Result<Option<String>, E> {
     let hints = slash::listed(acting, &[]);
     loop {
@@ -41,7 +41,7 @@ pub fn asked<E>(
         let said = match slash::read(line, &COMMON, &hints) {
             SlashLine::Request | SlashLine::Own(..) => return Ok(answer),
             SlashLine::Command(Slash::Help, _) => slash::help(intro, &hints),
-            SlashLine::Command(command, _) => obey(command)?,
+            SlashLine::Command(command, _) => execute(command)?,
             SlashLine::Refused(problem) => problem,
         };
         context.notice(said);
@@ -85,7 +85,7 @@ pub fn permission(
             Answer::Yes | Answer::No => written,
         }))
     };
-    let obey = |command| match command {
+    let execute = |command| match command {
         Slash::Exit => Err(AgentError::Left.into()),
         command if user.borrow().is_screen() => {
             let name = command.name();
@@ -95,7 +95,7 @@ pub fn permission(
         }
         command => Ok(later(command)),
     };
-    asked::<Error>(context, AT_WORK, ask, obey)?;
+    asked::<Error>(context, AT_WORK, ask, execute)?;
     Ok(verdict)
 }
 

@@ -156,7 +156,7 @@ impl Run<'_> {
             price: spec.price.map(|price| request.tier.price(price)),
             input_tokens: size.map_or(0, |size| size.tokens),
             spent: self.spent(),
-            came: Cell::default(),
+            received: Cell::default(),
         };
         let answer = model.ask(request, &counting);
         let took = self.context.clock.elapsed().saturating_sub(before);

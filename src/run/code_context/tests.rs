@@ -246,7 +246,7 @@ fn a_place_in_a_file_that_now_holds_a_credential_is_not_shown() {
     for (search, expected) in [(Some(&Redactor::default()), false), (None, true)] {
         let mut code = selected(&[("a.py", "a = 1\n")], "beta", &within(4000));
         let changed = vec!["a.py".to_owned()];
-        let looked = code.look_again(vec![], changed, Edits, (dir.path(), search));
+        let looked = code.read_again(vec![], changed, Edits, (dir.path(), search));
         assert_eq!(looked.unwrap(), []);
         let text = code.places("a.py:1: no", dir.path());
         assert_eq!(text.contains(&token), expected);
@@ -273,10 +273,10 @@ fn looked_again(lines: usize, now: &str, is_own: bool) -> (Vec<PresentFile>, Sen
     // Reading the files again gives the same result.
     for _ in 0..2 {
         let now = (dir.path(), None);
-        let looked = code.look_again(own.clone(), changed.clone(), Edits, now);
+        let looked = code.read_again(own.clone(), changed.clone(), Edits, now);
         own = looked.unwrap().into_iter().filter(|_| is_own).collect();
     }
-    let looked = code.look_again(own, vec![], Edits, (dir.path(), None));
+    let looked = code.read_again(own, vec![], Edits, (dir.path(), None));
     (looked.unwrap(), code.sent("a.py", Sent::NotShown))
 }
 
@@ -333,7 +333,7 @@ fn a_file_that_is_gone_is_known_no_more() {
     let dir = tempfile::tempdir().unwrap();
     let mut code = selected(&FILES, "beta", &within(4000));
     let changed = vec!["src/beta.rs".to_owned()];
-    let looked = code.look_again(vec![], changed, Edits, (dir.path(), None));
+    let looked = code.read_again(vec![], changed, Edits, (dir.path(), None));
     assert_eq!(looked.unwrap(), []);
     assert_eq!(
         code.sent("src/beta.rs", Sent::Text("beta".to_owned())),

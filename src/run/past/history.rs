@@ -124,23 +124,23 @@ impl PastRun {
 
     /// Returns the time at which the run began; without a record, its latest modification time.
     pub fn began(&self) -> DateTime<Utc> {
-        let heard_of = || self.heard_of();
-        self.started().map_or_else(heard_of, |at| at.to_utc())
+        let last_modified = || self.last_modified();
+        self.started().map_or_else(last_modified, |at| at.to_utc())
     }
 
     /// Returns the sort key: the second in which the run began, then its latest modification time, which orders runs of
     /// the same second.
     fn time(&self) -> (i64, DateTime<Utc>) {
-        (self.began().timestamp(), self.heard_of())
+        (self.began().timestamp(), self.last_modified())
     }
 
-    fn heard_of(&self) -> DateTime<Utc> {
+    fn last_modified(&self) -> DateTime<Utc> {
         let traces = [RESULT, STEPS, "."].map(|name| self.folder.join(name));
         let mut found = traces
             .iter()
             .filter_map(|path| path.symlink_metadata().ok());
-        let heard_of = found.find_map(|found| Some(found.modified().ok()?.into()));
-        heard_of.unwrap_or_default()
+        let last_modified = found.find_map(|found| Some(found.modified().ok()?.into()));
+        last_modified.unwrap_or_default()
     }
 
     /// Returns the workflow, from the record or the folder's name.

@@ -85,14 +85,14 @@ impl<'c> ChangedFile<'c> {
                 file.may_check = !file.is_gate && is_run && change.before.is_some();
                 file.is_unclear |= file.may_check;
             }
-            FileKind::Parts(form) => file.tell_apart(form, &texts),
+            FileKind::Parts(form) => file.separate_gate(form, &texts),
             FileKind::Test => file.tests = Some(texts),
             _ => {}
         }
         file
     }
 
-    fn tell_apart(&mut self, form: Form, texts: &[String; 2]) {
+    fn separate_gate(&mut self, form: Form, texts: &[String; 2]) {
         let [old, new] = [0, 1].map(|side| halves(form, self.patterns, &texts[side]));
         let Some((old, new)) = old.zip(new) else {
             (self.is_code, self.is_unclear) = (true, true);
@@ -122,7 +122,7 @@ impl<'c> ChangedFile<'c> {
     }
 
     /// Returns the file's new code without newly added silencers, unless the `query` names them.
-    fn loud(&self, query: Option<&str>) -> Option<String> {
+    fn without_silencers(&self, query: Option<&str>) -> Option<String> {
         let named = |one: &Silencer| query.is_some_and(|query| named::names_lint(query, &one.text));
         let silencers = self.silencers.iter().filter(|one| !named(one));
         let [_, new] = self.code()?;
@@ -146,7 +146,11 @@ impl<'c> ChangedFile<'c> {
         let is_named = query.is_some_and(|query| named::names_file(query, path));
         let gate = if is_named { Side::New } else { gate };
         let is_loud = is_loud && !self.silencers.is_empty() && !is_named;
-        let loud = if is_loud { self.loud(query) } else { None };
+        let loud = if is_loud {
+            self.without_silencers(query)
+        } else {
+            None
+        };
         if !self.is_gate && (loud.is_none() || self.parts.is_none()) {
             let mut state = self.state(code).cloned()?;
             state.content = loud.map_or(state.content, String::into_bytes);
@@ -370,7 +374,7 @@ impl<'c> Changed<'c> {
 
     /// Returns the files to change in the new tree to get rid of newly added silencers, except for lints that the
     /// `query` names.
-    pub fn loud_tree(&self, query: &str) -> Vec<(&'c str, Option<FileState>)> {
+    pub fn tree_without_silencers(&self, query: &str) -> Vec<(&'c str, Option<FileState>)> {
         let files = self.0.iter().filter(|file| !file.silencers.is_empty());
         let laid = |file: &ChangedFile<'_>| file.laid(Side::New, Side::New, Some(query), true);
         differing(files.map(|file| (file.change, laid(file))))

@@ -94,7 +94,7 @@ impl<W: Write> Censor<W> {
     /// # Errors
     /// Returns any error of the inner writer.
     pub fn finish(mut self) -> io::Result<(W, BTreeSet<&'static str>)> {
-        self.give_out()?;
+        self.flush_held()?;
         if let Some(left_out @ 1..) = self.private_key {
             writeln!(self.inner, " [without an end: {left_out} bytes left out]")?;
         }

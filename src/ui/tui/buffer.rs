@@ -144,13 +144,13 @@ impl TextBuffer {
     }
 
     /// Returns the start of the word before the cursor; `is_word` defines the characters of words.
-    fn word_before(&self, is_word: fn(char) -> bool) -> usize {
+    fn word_start(&self, is_word: fn(char) -> bool) -> usize {
         let before = self.text[..self.cursor].trim_end_matches(|c| !is_word(c));
         before.trim_end_matches(is_word).len()
     }
 
     /// Returns the end of the word after the cursor.
-    fn word_behind(&self) -> usize {
+    fn word_end(&self) -> usize {
         let rest = self.text[self.cursor..].trim_start_matches(|c| !is_letter(c));
         self.text.len() - rest.trim_start_matches(is_letter).len()
     }
@@ -173,17 +173,17 @@ impl TextBuffer {
             code => (code, control || alt),
         };
         Some(match code {
-            KeyCode::Left if by_word => self.go(self.word_before(is_letter)),
+            KeyCode::Left if by_word => self.go(self.word_start(is_letter)),
             KeyCode::Left => self.go(self.before()),
-            KeyCode::Right if by_word => self.go(self.word_behind()),
+            KeyCode::Right if by_word => self.go(self.word_end()),
             KeyCode::Right => self.go(self.behind()),
             KeyCode::Home => self.go(self.line_start()),
             KeyCode::End => self.go(self.line_end()),
             KeyCode::Backspace if by_word => {
-                self.cut(self.word_before(is_letter)..self.cursor, true)
+                self.cut(self.word_start(is_letter)..self.cursor, true)
             }
             KeyCode::Backspace => self.cut(self.before()..self.cursor, false),
-            KeyCode::Delete if by_word => self.cut(self.cursor..self.word_behind(), true),
+            KeyCode::Delete if by_word => self.cut(self.cursor..self.word_end(), true),
             KeyCode::Delete => self.cut(self.cursor..self.behind(), false),
             KeyCode::Char('k') if control => {
                 // At the end of a line, cut its newline.
@@ -192,7 +192,7 @@ impl TextBuffer {
             }
             KeyCode::Char('u') if control => self.cut(self.line_start()..self.cursor, true),
             KeyCode::Char('w') if control => {
-                self.cut(self.word_before(|c| !c.is_whitespace())..self.cursor, true)
+                self.cut(self.word_start(|c| !c.is_whitespace())..self.cursor, true)
             }
             KeyCode::Char('y') if control => {
                 let killed = self.killed.clone();

@@ -46,7 +46,7 @@ pub struct Wake(Arc<UnixStream>);
 
 impl Wake {
     /// Wakes the screen.
-    pub fn poke(&self) {
+    pub fn wake(&self) {
         // If the socket is full or closed, there is nothing to wake. Rust's runtime ignores SIGPIPE.
         let _ = send(&*self.0, b"x", SendFlags::DONTWAIT);
     }
@@ -67,7 +67,7 @@ impl Drop for ScreenSender {
         // A screen that is ending ignores this message.
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         queue.push(ToScreen::End(String::new()));
-        self.wake.poke();
+        self.wake.wake();
     }
 }
 
@@ -83,7 +83,7 @@ impl ScreenSender {
         queue.extend(left);
         drop(queue);
         if is_first {
-            self.wake.poke();
+            self.wake.wake();
         }
     }
 }
@@ -273,7 +273,7 @@ mod tests {
         assert!(is_woken());
         assert_eq!(receiver.take().unwrap().len(), 2);
         assert!(!is_woken());
-        receiver.wake().poke();
+        receiver.wake().wake();
         assert!(is_woken());
         assert_eq!(receiver.take(), Some(Vec::new()));
         assert!(!is_woken());

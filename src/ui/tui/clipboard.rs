@@ -65,7 +65,7 @@ impl Clipboard {
         let started = thread::Builder::new().spawn(move || {
             // The receiver may be gone by now.
             let _ = found.send(this.image(&interrupt, TIMEOUT));
-            wake.poke();
+            wake.wake();
         });
         // If no thread can be created, a missing picture is the least problem.
         drop(started);

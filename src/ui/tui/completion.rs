@@ -66,7 +66,7 @@ impl ProjectPaths {
             this.list();
             this.is_listing.store(false, Ordering::SeqCst);
             if let Some(wake) = &this.wake {
-                wake.poke();
+                wake.wake();
             }
         });
         if started.is_err() {

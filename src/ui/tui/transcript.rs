@@ -403,11 +403,11 @@ impl Transcript {
             let text = more_below(self.new_lines());
             buf.set_stringn(area.x, bottom, text, area.width.into(), theme::ACCENT);
         }
-        self.let_go(first.item, at);
+        self.discard_distant(first.item, at);
     }
 
     /// Discards the lines of items far from the visible ones.
-    fn let_go(&mut self, first: usize, end: usize) {
+    fn discard_distant(&mut self, first: usize, end: usize) {
         if self.laid_out <= HELD {
             return;
         }

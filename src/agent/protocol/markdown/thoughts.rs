@@ -25,7 +25,7 @@ pub fn behind_thoughts(mut text: &str) -> Option<&str> {
 ///
 /// # Errors
 /// Fails if a thought has no end, or may end within a response.
-pub fn spoken(text: &str) -> Result<Vec<ReplyLine<'_>>, Fault> {
+pub fn lines_without_thoughts(text: &str) -> Result<Vec<ReplyLine<'_>>, Fault> {
     let endless = |line| {
         let problem = "all from here on is thought, since no `</think>` follows";
         Fault::at(line, problem).with_remedy("end your thoughts, and reply")

@@ -168,7 +168,7 @@ fn a_deeper_directory_joins_when_a_file_there_is_used() {
     ]);
     symlink("app", place.top.join("same")).unwrap();
     let (mut files, _) = place.load(".", ".");
-    let mut used = |path: &str| files.deeper(&place.top.join(path)).0;
+    let mut used = |path: &str| files.instructions_towards(&place.top.join(path)).0;
     for path in ["main.rs", "../AGENTS.md", "same/main.rs"] {
         assert_eq!(used(path), [], "{path}");
     }

@@ -438,7 +438,7 @@ fn lint_suppressions_can_be_removed_alone() {
     let changed = Changed::of(&changes, "");
     let text =
         |state: &Option<FileState>| String::from_utf8(state.clone().unwrap().content).unwrap();
-    let loud = changed.loud_tree("");
+    let loud = changed.tree_without_silencers("");
     let tree: Vec<_> = loud
         .iter()
         .map(|(path, state)| (*path, text(state)))
@@ -454,7 +454,7 @@ fn lint_suppressions_can_be_removed_alone() {
     assert_eq!(tree.len(), 2);
     assert!(
         changed
-            .loud_tree("Change a.ts and lib.rs; allow `x`, src/a.rs.")
+            .tree_without_silencers("Change a.ts and lib.rs; allow `x`, src/a.rs.")
             .is_empty()
     );
 }

@@ -5,7 +5,7 @@ use crate::record::mode::Mode;
 
 /// The facts about an agent's session that are shown to its user.
 #[derive(Debug, Default)]
-pub struct Standing {
+pub struct SessionFacts {
     /// The session's id; `None` before its first request.
     pub session: Option<String>,
     /// The current model.
@@ -23,7 +23,7 @@ pub struct Standing {
     pub mode: Option<Mode>,
 }
 
-impl Standing {
+impl SessionFacts {
     /// Creates the facts about a session with this model that has not begun.
     pub fn of(spec: &ModelSpec, window: u64) -> Self {
         Self {
