@@ -55,6 +55,29 @@ fn a_command_in_a_subdirectory_works_on_the_project_above() {
 }
 
 #[test]
+fn files_named_in_a_subdirectory_are_those_there() {
+    let server = ModelServer::gemini(&["^^^a\n1\n^^^end\n"]);
+    let project = TestProject::new()
+        .with(&server)
+        .file("sub/deep/x.rs", "fn x() {}\n")
+        .file("x.json", "precious\n");
+    git_init(&project.path(""));
+    let mut add = Command::new("git");
+    add.args(["add", "sub"]).current_dir(project.path(""));
+    assert!(add.status().unwrap().success());
+    project.run(&[]).exits(0);
+    run_in(&project, "sub", &["attest", "-o", "x.json"]).exits(0);
+    assert_eq!(project.read("x.json"), "precious\n");
+    run_in(&project, "sub", &["verify", "x.json"]).exits(0);
+    project.run(&["verify", "sub/x.json"]).exits(0);
+    for flag in ["--include", "--exclude"] {
+        let chosen = ["context", "-m", "x", "--tokens", "9000", flag, "deep"];
+        let run = run_in(&project, "sub", &chosen).exits(0);
+        assert!(!run.stderr.contains("names no"), "{}", run.stderr);
+    }
+}
+
+#[test]
 fn without_a_folder_for_the_users_files_it_is_the_repository() {
     let directory = tempfile::tempdir().unwrap();
     let project = TestProject::within(directory.path(), "x").file("sub/x", "text\n");

@@ -112,8 +112,25 @@ impl Command {
     pub fn paths(&mut self) -> Vec<&mut PathBuf> {
         match self {
             Self::Plan(plan) => plan.plan_file.iter_mut().collect(),
+            Self::Attest(attest) => {
+                let files = attest.output_file.iter_mut();
+                files.chain(&mut attest.sign).collect()
+            }
+            Self::Verify(verify) => {
+                let statement = std::iter::once(&mut verify.statement);
+                statement.chain(&mut verify.allowed_signers).collect()
+            }
             Self::Report(report) => report.page.iter_mut().collect(),
             Self::Fleet(fleet) => fleet.command.paths(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Returns the paths that choose files of the code base, relative to the current directory.
+    pub fn code_paths(&mut self) -> Vec<&mut PathBuf> {
+        match self {
+            Self::Rollup(rollup) => rollup.paths.iter_mut().collect(),
+            Self::Context(context) => context.chosen.paths().collect(),
             _ => Vec::new(),
         }
     }

@@ -120,11 +120,11 @@ impl ProjectPlace {
             command.named_runs().into_iter().for_each(run_from_here);
             command.paths().into_iter().for_each(from_here);
         }
-        if let Some(Command::Rollup(rollup)) = &mut cli.command {
-            for path in &mut rollup.paths {
-                let clean = path_clean::clean(self.here.join(&*path));
-                *path = place::relative(self.root(), &clean);
-            }
+        let chosen = cli.inputs.chosen.paths();
+        let others = cli.command.iter_mut().flat_map(Command::code_paths);
+        for path in chosen.chain(others) {
+            let clean = path_clean::clean(self.here.join(&*path));
+            *path = place::relative(self.root(), &clean);
         }
         cli
     }

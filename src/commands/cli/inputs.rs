@@ -73,6 +73,11 @@ pub struct ChosenArgs {
 }
 
 impl ChosenArgs {
+    /// Returns the paths, relative to the current directory.
+    pub fn paths(&mut self) -> impl Iterator<Item = &mut PathBuf> {
+        self.include.iter_mut().chain(&mut self.exclude)
+    }
+
     /// Returns the limit on the code to send: these files, and this many tokens.
     pub fn limit(&self, tokens: Option<u64>) -> CodeLimit {
         CodeLimit {
