@@ -66,6 +66,18 @@ fn a_change_reaches_the_project_when_its_build_passes() {
 }
 
 #[test]
+fn the_summary_is_in_the_project_whether_the_change_reaches_it_or_not() {
+    for (reply, code) in [(TWO, 0), (ONE, 1)] {
+        let server = ModelServer::gemini(&[reply; 4]);
+        let project = TestProject::new().with(&server).build(BUILD);
+        let run = project.run(&["--scratch", "--summary-file", "s.md"]);
+        let run = run.exits(code);
+        assert!(!run.stderr.contains("cannot write"), "{}", run.stderr);
+        assert!(project.read("s.md").contains("Full record"));
+    }
+}
+
+#[test]
 fn nothing_of_a_failing_run_reaches_the_project_unless_it_is_to_be_kept() {
     let fails = |arguments: &[&str]| {
         let server = ModelServer::gemini(&[ONE; 4]);

@@ -7,10 +7,11 @@
 
 use std::fs::{File, Metadata, Permissions};
 use std::io::{self, Write as _};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Access, access};
+use rustix::fs::{Access, AtFlags, access, accessat};
 
 use crate::agent::tools::place::resolved;
 use crate::edit::Rule;
@@ -29,10 +30,11 @@ pub struct OutputFile {
     kind: OutputKind,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 enum OutputKind {
-    /// A file in the project.
-    Inside,
+    /// A file in the project, by its path below the root. The root is open, so that the file can be written even from
+    /// inside a scratch tree.
+    Inside(Root, String),
     /// A file elsewhere.
     Outside,
     /// A pipe or a device elsewhere, like `/dev/stdout`.
@@ -76,7 +78,7 @@ fn protecting_rule(project: &Project, path: &Path) -> Option<Rule> {
 /// # Errors
 /// Fails if the file must not or cannot be written; an existing file is then unchanged.
 pub fn write(project: &Project, path: &Path, text: &str) -> Result<(), PathError> {
-    let written = OutputFile::find(project, path).and_then(|file| file.write(project, text));
+    let written = OutputFile::find(project, path).and_then(|file| file.write(text));
     written.map_err(PathError::of("write", path))
 }
 
@@ -126,7 +128,10 @@ impl OutputFile {
             Ok(inside) if inside.iter().any(|name| name == ".git") => {
                 return refused("that folder is git's own");
             }
-            Ok(_) => OutputKind::Inside,
+            Ok(inside) => match inside.to_str() {
+                Some(inside) => OutputKind::Inside(Root::open(root)?, inside.to_owned()),
+                None => return refused("its name is not UTF-8"),
+            },
             Err(_) if is_named_inside => return refused("it leads out of the project"),
             Err(_) => OutputKind::Outside,
         };
@@ -143,7 +148,7 @@ impl OutputFile {
     /// # Errors
     /// Fails if the directory does not exist or is not writable.
     pub fn check(&self) -> io::Result<()> {
-        if self.kind == OutputKind::Stream {
+        if matches!(self.kind, OutputKind::Stream) {
             return Ok(());
         }
         if self.is_directory() {
@@ -157,7 +162,7 @@ impl OutputFile {
     ///
     /// # Errors
     /// Fails if the file cannot be written; an existing file is then unchanged.
-    pub fn write(&self, project: &Project, text: &str) -> io::Result<()> {
+    pub fn write(&self, text: &str) -> io::Result<()> {
         let there = self.path.symlink_metadata().ok().filter(Metadata::is_file);
         let write = |file: &mut File| {
             if let Some(there) = there {
@@ -167,19 +172,17 @@ impl OutputFile {
             }
             file.write_all(text.as_bytes())
         };
-        match self.kind {
+        match &self.kind {
             OutputKind::Stream => files::write_stream(&self.path, text.as_bytes()),
             OutputKind::Outside => atomic_file::replace(&self.path, write),
-            OutputKind::Inside => {
-                let below = self.path.strip_prefix(project.root()).ok();
-                let unnamed = || io::Error::other("its name is not UTF-8");
-                let inside = below.and_then(Path::to_str).ok_or_else(unnamed)?;
+            OutputKind::Inside(root, inside) => {
                 let (directory, name) = split(inside);
-                let root = Root::open(project.root())?;
                 let directory = root.directory_to_read(directory)?;
                 // A file that a killed process leaves in `logs` is removed by the next command.
-                let is_writable = access(project.logs(), Access::WRITE_OK).is_ok();
-                let logs = root.directory_to_read(LOGS).ok().filter(|_| is_writable);
+                let is_writable = |logs: &OwnedFd| {
+                    accessat(logs, ".", Access::WRITE_OK, AtFlags::empty()).is_ok()
+                };
+                let logs = root.directory_to_read(LOGS).ok().filter(is_writable);
                 let staging = logs.as_ref().unwrap_or(&directory);
                 atomic_file::replace_in(staging, &directory, name, write)
             }

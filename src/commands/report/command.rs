@@ -143,7 +143,7 @@ pub fn write_page(
         if file.is_file() && !is_page(&file)? {
             return Err(io::Error::other("there is a file that is no page"));
         }
-        find(project, &file)?.write(project, text)
+        find(project, &file)?.write(text)
     };
     write().map_err(PathError::of("write", &file))?;
     Ok(path)
