@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use crate::support::agent::{self, AgentProject, Endless, PASS, done, reply, write};
-use crate::support::{ModelServer, TestProject};
+use crate::support::{Answer, ModelServer, TestProject};
 
 const FIRST: &str =
     "Here.\n^^^src/main.rs\nfn main() { broken }\n^^^end\n^^^new.txt\none\ntwo\n^^^end\n";
@@ -151,6 +151,15 @@ fn old_runs_are_removed_but_never_the_newest() {
     let pruned: serde_json::Value = serde_json::from_str(&pruned.stdout).unwrap();
     assert_eq!(pruned, serde_json::json!({"schema": 1, "removed": []}));
     assert!(project.path(&format!("logs/{newer}")).exists());
+}
+
+#[test]
+fn calls_of_unknown_cost_are_counted() {
+    let server = ModelServer::start([Answer::new(400, &[], "{}")]);
+    let project = TestProject::new().with(&server);
+    project.run(&[]).exits(4);
+    let total = project.run(&["log", "--total"]).exits(0).stdout;
+    assert_eq!(total, "1 run: 0 tokens, $0 and 1 call of unknown cost\n");
 }
 
 #[test]

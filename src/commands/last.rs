@@ -9,7 +9,9 @@ use crate::edit::undo::is_undone;
 use crate::edit::undo_log;
 use crate::model::Purpose;
 use crate::model::price::Usd;
+use crate::model::usage::Usage;
 use crate::record::result::{RunRecord, TreeState};
+use crate::record::step::Step;
 use crate::run::context::Context;
 use crate::run::error::RunError;
 use crate::run::past::history::{self, PastRun};
@@ -115,12 +117,17 @@ pub struct Spent {
 impl Spent {
     /// Returns the spending of a run.
     pub fn in_run(record: &RunRecord) -> Self {
-        let usage = record.usage().unwrap_or_default();
-        let asked = record.steps.iter().filter(|step| step.usage.is_some());
+        Self::on(&record.steps)
+    }
+
+    /// Returns the spending on steps.
+    pub fn on(steps: &[Step]) -> Self {
+        let usage = steps.iter().filter_map(|step| step.usage);
+        let usage = usage.reduce(Usage::plus).unwrap_or_default();
         Self {
             tokens: usage.input_tokens.saturating_add(usage.answered()),
-            dollars: record.steps.iter().filter_map(|step| step.cost).sum(),
-            unpriced: asked.filter(|step| step.cost.is_none()).count() as u64,
+            dollars: steps.iter().filter_map(|step| step.cost).sum(),
+            unpriced: steps.iter().filter(|step| step.cost.is_none()).count() as u64,
         }
     }
 
@@ -139,7 +146,7 @@ impl fmt::Display for Spent {
         write!(f, "{} tokens, {}", grouped(self.tokens), self.dollars)?;
         match self.unpriced {
             0 => Ok(()),
-            unpriced => write!(f, " and {} at an unknown price", counted(unpriced, "call")),
+            unpriced => write!(f, " and {} of unknown cost", counted(unpriced, "call")),
         }
     }
 }

@@ -100,7 +100,7 @@ pub fn log(context: &Context<'_>, arguments: &LogArgs) -> Result<Outcome, Failur
     let is_since = |run: &PastRun| since.is_none_or(|since| run.began() >= since);
     let mut outcome = if let Some(run) = &arguments.run {
         let run = PastRun::find(project, &naming::find(project, run, context.today())?);
-        Outcome::shown(story::story(context, &run), data(&run))
+        Outcome::shown(story::story(context, &run), data(project, &run))
     } else {
         let runs = if let Some(number) = arguments.number {
             let latest = history::latest(project)?.take_while(is_since);
@@ -125,8 +125,8 @@ pub fn log(context: &Context<'_>, arguments: &LogArgs) -> Result<Outcome, Failur
 
 /// Sums up the cost of runs.
 fn total(runs: &[PastRun]) -> Outcome {
-    let records = runs.iter().filter_map(|run| run.record.as_ref());
-    let each = records.map(Spent::in_run);
+    // A killed run has logged its steps.
+    let each = runs.iter().map(|run| Spent::on(&run.recorded_steps()));
     let spent = each.fold(Spent::default(), Spent::plus);
     let number = runs.len();
     Outcome::shown(
@@ -184,7 +184,8 @@ const HEAD: [(&str, Align); 10] = [
 const DISPENSABLE: [&str; 6] = ["seconds", "out", "tokens in", "repairs", "model", "cost"];
 
 fn list(project: &Project, runs: &[PastRun], when: &str, columns: Option<usize>) -> Outcome {
-    let data = json!({"schema": 1, "runs": runs.iter().map(data).collect::<Vec<_>>()});
+    let data =
+        json!({"schema": 1, "runs": runs.iter().map(|run| data(project, run)).collect::<Vec<_>>()});
     if runs.is_empty() {
         return Outcome::new(format!("no runs in `logs` {when}")).with_data(data);
     }
@@ -208,10 +209,10 @@ fn shorten_names(rows: &mut [Vec<String>]) {
     }
 }
 
-fn data(run: &PastRun) -> Value {
+fn data(project: &Project, run: &PastRun) -> Value {
     let result = run.record.as_ref().map(record);
     json!({"log": run.relative(), "workflow": run.workflow(), "query": run.request(), "result": result,
-        "undone_by": run.undone_by})
+        "state": run.record.is_none().then(|| run.state(project).word()), "undone_by": run.undone_by})
 }
 
 /// Returns the first line of the request, after a note if the run was undone.
