@@ -1,5 +1,7 @@
 //! Builds that prove agents' claims: `--prove`.
 
+use std::os::unix::fs::PermissionsExt as _;
+
 use serde_json::{Value, json};
 
 use crate::support::agent::{AgentProject, PASS, done, reply, write};
@@ -105,6 +107,35 @@ fn test_changes_by_an_agents_commands_are_judged_or_left_open() {
         assert_eq!(run.result()["gate"], gate);
         run.says(&[said]);
     }
+}
+
+#[test]
+fn a_build_weakened_by_a_command_in_a_scratch_tree_is_judged_by_the_one_before() {
+    let replies = [
+        reply(
+            "COMMAND",
+            "printf '#!/bin/sh\\ntrue\\n' > build.sh; chmod +x a.txt",
+        ),
+        done(),
+        PASS.to_owned(),
+    ];
+    let (mut agent, _server) = AgentProject::scripted(&replies);
+    with_build(&mut agent.project, FAILS);
+    agent = agent.with_file("a.txt", "a\n");
+    let run = agent
+        .run(&["-p", "go", "--prove", "--scratch", "--sandbox", "off"])
+        .exits(0);
+    let gate = &run.result()["gate"];
+    assert_eq!(
+        (&gate["change"], &gate["old_gate"]),
+        (&json!("changed"), &json!("failed"))
+    );
+    // A new mode alone is no change that an undo could take back.
+    run.says(&["the mode of `a.txt` was left behind in the scratch tree"]);
+    let mode = std::fs::metadata(agent.project.path("a.txt"))
+        .unwrap()
+        .permissions();
+    assert_eq!(mode.mode() & 0o111, 0);
 }
 
 #[test]

@@ -15,6 +15,7 @@ use crate::edit::beneath::{OpenDirectory, Root, open_regular, split};
 use crate::edit::{Digest, Sent, VerifiedEdits};
 use crate::project::dirty;
 use crate::project::rollup::{self, RollupFile, RollupState};
+use crate::sys::diff::FileState;
 use crate::sys::files::{MIB, read_open};
 use crate::sys::git::Git;
 use crate::sys::identity::Stamp;
@@ -268,6 +269,14 @@ impl DiskFiles {
     /// Returns the content of the file at `path`; `None` if there is no readable file, or a very large one.
     pub fn read(&mut self, path: &str) -> Option<Vec<u8>> {
         read_open(self.open(path)?, LARGEST).ok()
+    }
+
+    /// Returns the content and the mode of the file at `path`, under the same conditions.
+    pub fn state(&mut self, path: &str) -> Option<FileState> {
+        let file = self.open(path)?;
+        let mode = file.metadata().ok()?.mode() & 0o777;
+        let content = read_open(file, LARGEST).ok()?;
+        Some(FileState { content, mode })
     }
 
     /// Returns the digest of the file, with the time of its last change of content or metadata.

@@ -334,6 +334,12 @@ impl<'c> RunTree<'c> {
             return Err(error.into());
         }
         for (path, mode) in modes {
+            if !self.undo_log.changes().files.contains_key(&path) {
+                run.warn(format!(
+                    "the mode of `{path}` was left behind in the scratch tree: only files whose content has changed are applied"
+                ));
+                continue;
+            }
             let set = open(&root, &path).and_then(|file| match file {
                 // Setting the same mode would make the file look changed.
                 Some(file) if file.metadata()?.permissions() != mode => file.set_permissions(mode),
@@ -434,10 +440,11 @@ impl<'c> RunTree<'c> {
             .map(|path| path.to_string_lossy().into_owned());
         let besides = paths
             .filter(|path| !self.undo_log.changes().files.contains_key(path))
-            .map(|path| {
-                // Anything but a readable file stays behind when the others are applied.
-                let (before, after) = (original.read(&path), disk.read(&path));
-                FileChange::of(path, before, after)
+            // Anything but a readable file stays behind when the others are applied.
+            .map(|path| FileChange {
+                before: original.state(&path),
+                after: disk.state(&path),
+                path,
             })
             .filter(|change| change.before != change.after);
         Ok(Some(besides.collect()))
