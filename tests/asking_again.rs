@@ -168,6 +168,19 @@ fn the_record_distinguishes_edits_that_change_nothing_from_others() {
     let edits = serde_json::json!({"written": [], "removed": [], "unchanged": ["src/main.rs"]});
     assert_eq!(result["attempts"][0]["edits"], edits);
     run.says(&["0 written, 0 removed", "src/main.rs (unchanged)"]);
+    let told = project.run(&["log", "last"]).exits(0).stdout;
+    assert!(!told.contains("src/main.rs | "), "{told}");
+    // A build may take the edits back.
+    let server = ModelServer::gemini(&["^^^src/main.rs\nfn main() { main() }\n^^^end\n"]);
+    let project = TestProject::new().with(&server);
+    let main = project.read("src/main.rs");
+    let project = project.file("main", main).build("cp main src/main.rs");
+    let run = project.run(&[]).exits(0);
+    assert_eq!(run.result()["edits"], "same");
+    assert_eq!(
+        run.stdout.lines().next().unwrap(),
+        "nothing changed: the files are as they were before the run; build.sh passed"
+    );
     let server = ModelServer::gemini(&["^^^gone\n^^^delete\n"]);
     let run = TestProject::new().with(&server).run(&[]).exits(0);
     assert_eq!(run.result()["edits"], "same");

@@ -325,7 +325,7 @@ impl Commit<'_> {
             let Asking { context, cli, .. } = self.asking;
             let attempts = Attempts { context, cli };
             let Some(output) = attempts.make(work, ready, search)? else {
-                return Ok(work.replacements.summary(0));
+                return Ok(work.replacements.summary(0, work.tree.is_as_before()));
             };
             let built = (Some(output), work.tree.read_again());
             (step, failed) = self.next_repair(&ready.models, built, work)?;
@@ -364,7 +364,9 @@ impl Commit<'_> {
             };
             let (status, output) = self.proof.build(run, tree, log)?;
             if status.passed() {
-                return Ok(work.replacements.summary(self.repairs));
+                return Ok(work
+                    .replacements
+                    .summary(self.repairs, work.tree.is_as_before()));
             }
             if let Some(search) = &mut self.search {
                 search.add(work, (&step, &edits), (status, output.clone()));

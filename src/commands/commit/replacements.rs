@@ -99,7 +99,8 @@ impl Replacements {
             .map(|(path, content)| (path.as_str(), content.as_deref()))
     }
 
-    pub fn summary(&self, repairs: u16) -> String {
+    /// Describes a passing change, after this many repairs; `is_as_before` if no file differs from its state before.
+    pub fn summary(&self, repairs: u16, is_as_before: bool) -> String {
         if self.files.is_empty() {
             let why = if self.has_same {
                 "the reply's files are as they were"
@@ -107,6 +108,10 @@ impl Replacements {
                 "the reply has no edits"
             };
             return format!("nothing changed: {why}; build.sh passed");
+        }
+        if is_as_before {
+            return "nothing changed: the files are as they were before the run; build.sh passed"
+                .to_owned();
         }
         let written = self.files.values().filter(|state| state.is_some()).count();
         let removed = self.files.len() - written;
