@@ -146,6 +146,8 @@ fn right_replies_are_counted_and_remembered_next_to_the_table_alone() {
         remembered(&project)["gemini-2.5-pro"],
         json!({"whole": rate, "edits": rate})
     );
+    let told = project.run(&["log", "last"]).exits(0).stdout;
+    assert!(!told.contains("Nothing was done"), "{told}");
     let mut after = project.tree();
     after.remove("agent-config/model-rates.json");
     assert_eq!(after, before);

@@ -9,6 +9,7 @@ use super::output_file::{self, OutputFile};
 use crate::commands::command_line::Cli;
 use crate::commands::error::CommandError;
 use crate::record::result::RunRecord;
+use crate::record::step::Step;
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::past::history::PastRun;
@@ -81,7 +82,7 @@ pub fn summarize(summary: SummaryFile, context: &Context<'_>, done: &Result<Outc
     // The summary may be sent to `/dev/stdout`, or printed by a later step of the CI job.
     let text = without_ci_commands(&painter.page);
     let SummaryFile { path, file } = summary;
-    if let Err(error) = file.and_then(|file| file.write(&context.project, &text)) {
+    if let Err(error) = file.and_then(|file| file.write(&text)) {
         context.warn(format!(
             "cannot write the summary to `{}`: {error}",
             path.display()
@@ -111,7 +112,13 @@ impl Painter<'_> {
         let values: Vec<_> = story.facts.iter().map(block::value).collect();
         self.table(&Table::new(&names, &[], "", [Row::new(values, [])], 1));
         let sections = story.sections.iter().chain(&story.calls);
-        for section in sections.chain(&story.changes).chain(story.steps.last()) {
+        // Of several attempts, the last one may not be the one that was taken.
+        let taken = record.steps.iter().rposition(Step::is_applied);
+        let last = match taken.filter(|_| record.exit.code == 0) {
+            Some(taken) => story.steps.get(taken),
+            None => story.steps.last(),
+        };
+        for section in sections.chain(&story.changes).chain(last) {
             self.section("###", section);
         }
         if record.log.is_some() {

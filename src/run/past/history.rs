@@ -172,7 +172,11 @@ impl PastRun {
         if let Some(agent) = self.agent() {
             return agent.request.clone();
         }
-        let prompt = run_files::name(&StepId::INITIAL, Artifact::Query);
+        let first = match self.workflow() {
+            "consistency" => StepId::REPORT,
+            _ => StepId::INITIAL,
+        };
+        let prompt = run_files::name(&first, Artifact::Query);
         let beginning = beginning(&self.folder.join(prompt), Links::Refused, BEGINNING);
         query_of(&lossy(beginning.ok()?)).map(str::to_owned)
     }
@@ -362,7 +366,7 @@ pub fn query_of(prompt: &str) -> Option<&str> {
 /// Files by path; `None` if the file does not exist.
 type FileStates = BTreeMap<String, Option<FileState>>;
 
-/// Applies a reply to the files and returns its changes.
+/// Applies a reply to the files and returns its changes, without those of files whose earlier state is unknown.
 fn apply(files: &mut FileStates, reply: &str, format: ReplyFormat) -> Vec<FileChange> {
     let sent = |path: &str| {
         let text = files
@@ -376,7 +380,7 @@ fn apply(files: &mut FileStates, reply: &str, format: ReplyFormat) -> Vec<FileCh
         return Vec::new();
     }
     let edits = parsed.edits.into_iter().filter_map(|edit| {
-        let before = files.get(&edit.path).cloned().flatten();
+        let before = files.get(&edit.path).cloned()?;
         let after = edit.kind.content().map(|text| text.as_bytes().to_vec());
         let change = file_change(&edit.path, before, after)?;
         files.insert(edit.path, change.after.clone());

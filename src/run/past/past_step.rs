@@ -47,7 +47,8 @@ impl PastStep {
         let acts =
             step.is_agents() && ![Purpose::AUDIT, Purpose::COMPRESSION].contains(&step.purpose);
         let has_end = step.passed.is_some() || step.answer.is_some();
-        let is_idle = step.actions.is_empty() && !has_end && self.tools.is_none();
+        let has_worked = step.build.is_some() || self.tools.is_some();
+        let is_idle = step.actions.is_empty() && !has_end && !has_worked;
         let reply = self.reply.as_ref()?.as_ref().ok()?;
         (acts && is_idle).then(|| match step.reply.iter().any(|part| part.part == "call") {
             true => IdleReply::Call,

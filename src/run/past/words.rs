@@ -77,6 +77,16 @@ fn ended(name: &str, workflow: &str, record: &RunRecord) -> Option<&'static str>
         ("branch-timeout", _) => "A branch has taken too long",
         ("publish-failed", _) => "The work could not be published",
         ("mcp-failed", _) => "The tool server could not be reached",
+        ("gate-changed", _) => "The build has changed a protected file",
+        ("warnings-denied", _) => "The build passed, but there are warnings that are denied",
+        ("gate-weakened", _) => "The build passed, but the change weakens the gate",
+        ("not-proven", _) => "The build passed, but that proves nothing",
+        ("findings", _) => "The report has findings that are denied",
+        ("over-budget", _) => "The next call might have exceeded the budget",
+        ("not-permitted", _) => "The agent was not permitted what it tried",
+        ("step-failed", _) => "A step of the plan failed",
+        ("stopped", _) => "The user stopped the work",
+        ("unreliable", _) => "The model's replies were malformed too often",
         ("usage", _) => "The run was refused",
         ("not-ready", _) => "The project was not ready",
         ("model-failed", _) => "There is no whole reply",
@@ -107,7 +117,11 @@ pub fn calls(record: &RunRecord) -> String {
             None => calls.push((name, 1)),
         }
     }
-    let name = |name| if name == "audit" { "audit call" } else { name };
+    let name = |name| match name {
+        "audit" => "audit call",
+        "summary" => "summary call",
+        name => name,
+    };
     let words = calls.iter().map(|&(of, calls)| count(calls, name(of)));
     words.collect::<Vec<_>>().join(", ")
 }

@@ -89,7 +89,10 @@ pub fn facts(record: &RunRecord) -> Vec<Fact> {
         let lines = record
             .stat
             .map(|stat| words::lines(stat.added, stat.removed));
-        facts.push(("Changed", files.unwrap_or("nothing".to_owned()), lines));
+        let dropped = record.scratch.as_ref();
+        let dropped = dropped.map(|_| "its scratch tree was discarded".to_owned());
+        let aside = lines.or(dropped);
+        facts.push(("Changed", files.unwrap_or("nothing".to_owned()), aside));
     }
     facts
 }

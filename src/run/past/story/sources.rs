@@ -3,6 +3,7 @@
 use crate::project::Project;
 use crate::run::past::history::{PastRun, RunChanges, UnrecordedState};
 use crate::run::past::past_step::PastStep;
+use crate::sys::diff::stat;
 
 /// The texts and changes of a run.
 #[derive(Debug)]
@@ -17,6 +18,18 @@ pub struct Sources {
     pub state: UnrecordedState,
 }
 
+/// Returns whether the run's change is not the sum of its replies' changes, since a build has changed their files.
+fn has_more(run: &PastRun, steps: &[PastStep]) -> bool {
+    let Some(recorded) = run.record.as_ref().and_then(|record| record.stat) else {
+        return false;
+    };
+    let of_steps = steps.iter().map(|past| stat(&past.changes));
+    let (added, removed) = of_steps.fold((0, 0), |(added, removed), stat| {
+        (added + stat.added(), removed + stat.removed())
+    });
+    (recorded.added, recorded.removed) != (added, removed)
+}
+
 impl Sources {
     /// Reads the folder of a run.
     pub fn read(run: &PastRun, project: &Project) -> Self {
@@ -25,7 +38,7 @@ impl Sources {
         let applied = steps.iter().filter(|past| past.step.edits.is_some());
         let is_resumed = steps.iter().any(|past| past.step.is_on_disk);
         // The steps of an agent, or of an undo, do not record their changes.
-        let is_whole = are_agents || is_resumed || applied.count() > 1;
+        let is_whole = are_agents || is_resumed || applied.count() > 1 || has_more(run, &steps);
         // Changes that can no longer be read are not shown.
         let changes = is_whole.then(|| run.changes(project).unwrap_or_default());
         Self {

@@ -125,7 +125,7 @@ fn edits<'a>(past: &'a PastStep, reply: &'a str, blocks: &mut Vec<Block<'a>>) {
             format!("The reply asks for {}.", files.join(", "))
         }
         // A killed run may have been applying it.
-        _ if !is_applied && past.is_attempt => {
+        _ if !is_applied && past.is_attempt && past.log.is_some() => {
             "This reply was built in a scratch tree of its own.".to_owned()
         }
         _ if !is_applied => format!("{NOT_APPLIED}."),
@@ -176,7 +176,7 @@ fn answer<'a>(past: &'a PastStep, reply: &'a str, blocks: &mut Vec<Block<'a>>) {
         blocks.push(Block::note(match step.passed {
             Some(true) => "The audit passed the work.",
             Some(false) => "The audit did not pass the work.",
-            None => "The audit's verdict is not recorded.",
+            None => "The reply has no verdict.",
         }));
         blocks.push(Block::Text(Form::Prose, reply.into(), Extent::Last));
     } else if let Some(idle) = past.idle() {
@@ -280,13 +280,13 @@ fn ended(past: &PastStep) -> Outcome {
         _ if !step.actions.is_empty() => return actions_ended(&step.actions),
         (_, Some(true)) => (Some(true), "passed"),
         (_, Some(false)) => (Some(false), "not passed"),
+        _ if step.rejected.is_some() => (Some(false), "rejected"),
         _ if step.purpose.is_reports() || step.answer.is_some() => (Some(true), "answered"),
         _ if let Some(idle) = past.idle() => {
             let (is_good, words, _) = describe_idle(idle);
             (is_good, words)
         }
         _ if step.is_agents() => (None, "answered"),
-        _ if step.rejected.is_some() => (Some(false), "rejected"),
         _ if step.edits.is_none() => (Some(false), "not applied"),
         // After a kill, the build's log may still contain the status.
         _ => (
