@@ -9,9 +9,9 @@ use crate::sys::text::line_end;
 /// Number of additional bytes that a character takes in JSON if it is escaped like `\u0000`.
 const GROWTH: usize = 5;
 
-/// Returns whether JSON writes `c` as a numeric escape.
-fn is_escaped(c: char) -> bool {
-    c < ' ' && !matches!(c, '\x08' | '\t' | '\n' | '\x0c' | '\r')
+/// Returns whether JSON writes this byte as a numeric escape.
+fn is_escaped(byte: u8) -> bool {
+    byte < b' ' && !matches!(byte, b'\x08' | b'\t' | b'\n' | b'\x0c' | b'\r')
 }
 
 /// Maximum length of the line for the omitted part.
@@ -21,9 +21,9 @@ const MARKER: usize = 96;
 /// counts the omitted part. Cuts are at line breaks where possible, and never inside a character. If escaping its
 /// control characters in JSON would exceed the limit, each of them is replaced.
 pub fn bounded(text: &str, limit: usize) -> String {
-    let growth = GROWTH * text.chars().filter(|c| is_escaped(*c)).count();
+    let growth = GROWTH * text.bytes().filter(|byte| is_escaped(*byte)).count();
     let text = if growth > 0 && text.len() + growth > limit {
-        &text.replace(is_escaped, "\u{fffd}")
+        &text.replace(|c: char| u8::try_from(c).is_ok_and(is_escaped), "\u{fffd}")
     } else {
         text
     };
