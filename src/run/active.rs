@@ -33,6 +33,8 @@ pub struct Run<'c> {
     pub log: RunLog<'c>,
     /// The content for `result.json`.
     pub record: RunRecord,
+    /// The index of the step to which an agent has returned after a helper's work; `None` if the last step is current.
+    returned: Option<usize>,
     /// The disk space that is reserved for `result.json`.
     room: Option<File>,
     began: Duration,
@@ -69,6 +71,7 @@ impl<'c> Run<'c> {
         record.scratch = scratch.map(|how| ScratchRecord { how });
         Ok(Self {
             record,
+            returned: None,
             room,
             ..Self::part(context, (log, Purse::default()))
         })
@@ -80,6 +83,7 @@ impl<'c> Run<'c> {
             context,
             log,
             record: RunRecord::default(),
+            returned: None,
             room: None,
             began: context.clock.elapsed(),
             advice: Error::hint,
@@ -153,10 +157,25 @@ impl<'c> Run<'c> {
         }
     }
 
+    /// Returns the current step; `None` before the first one.
+    pub fn current(&self) -> Option<&Step> {
+        let returned = self.returned.and_then(|at| self.record.steps.get(at));
+        returned.or(self.record.steps.last())
+    }
+
+    /// Makes an earlier step, given in full, the current one again.
+    pub fn return_to(&mut self, step: Step) {
+        let id = step.id();
+        let place = self.record.steps.iter().position(|one| one.id() == id);
+        if let Some(at) = place {
+            self.record.steps[at] = step;
+            self.returned = Some(at);
+        }
+    }
+
     /// Writes the progress of the current step to the log.
     pub fn log_step(&self) -> Result<(), LogError> {
-        let step = self.record.steps.last();
-        step.map_or(Ok(()), |step| self.log.step(step))
+        self.current().map_or(Ok(()), |step| self.log.step(step))
     }
 
     /// Logs the previous step and adds this one to the record.
@@ -164,6 +183,7 @@ impl<'c> Run<'c> {
         // The inputs and results of many steps would take much space in the record.
         self.log_step()?;
         self.note(Step::shorten);
+        self.returned = None;
         self.record.steps.push(Step {
             at: Some(self.elapsed()),
             ..step
@@ -178,7 +198,8 @@ impl<'c> Run<'c> {
 
     /// Changes the record of the current step.
     pub fn note(&mut self, change: impl FnOnce(&mut Step)) {
-        if let Some(step) = self.record.steps.last_mut() {
+        let last = self.record.steps.len().saturating_sub(1);
+        if let Some(step) = self.record.steps.get_mut(self.returned.unwrap_or(last)) {
             change(step);
         }
     }

@@ -205,6 +205,55 @@ fn a_helper_knows_its_prompt_alone_and_starts_no_other() {
 }
 
 #[test]
+fn what_is_done_after_a_helpers_work_is_recorded_as_the_callers() {
+    let (chat, _server) = ChatProject::scripted([
+        nothing()
+            .call("write_file", json!({"path": "a.txt", "content": "1\n"}))
+            .call("execute_command", json!({"command": "echo before"}))
+            .call(
+                "spawn_agent",
+                json!({"description": "Looks", "prompt": "LOOK"}),
+            )
+            .call("execute_command", json!({"command": "echo behind"}))
+            .call("delete_file", json!({"path": "a.txt"})),
+        call("list_files", json!({})),
+        say("There are 7."),
+        say("Seven."),
+    ]);
+    let run = chat.let_work("go").exits(0);
+    let tools = |steps: &[Value]| -> Vec<Vec<String>> {
+        let tools = steps.iter().map(|step| {
+            let actions = step["tools"].as_array().into_iter().flatten();
+            actions
+                .map(|action| action["name"].as_str().unwrap().to_owned())
+                .collect()
+        });
+        tools.collect()
+    };
+    let result = run.result();
+    let recorded = tools(result["attempts"].as_array().unwrap());
+    assert_eq!(
+        recorded[0],
+        [
+            "write_file",
+            "execute_command",
+            "spawn_agent",
+            "execute_command",
+            "delete_file"
+        ]
+    );
+    assert_eq!(recorded[1], ["list_files"]);
+    assert!(recorded[2].is_empty());
+    let told = chat.project.run(&["log", &run.folder]).exits(0).stdout;
+    let (caller, helper) = told.split_once("Helper 2").unwrap();
+    assert!(
+        !caller.contains("list_files") && helper.contains("list_files"),
+        "{told}"
+    );
+    assert!(told.contains("before") && told.contains("behind"), "{told}");
+}
+
+#[test]
 fn a_helper_that_the_vendor_refuses_is_reported_and_the_work_continues() {
     let (chat, server) = ChatProject::scripted([
         nothing()

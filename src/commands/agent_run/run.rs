@@ -96,6 +96,8 @@ pub struct AgentRun<'c> {
     pub(super) latest: RefCell<StepId>,
     /// Number of commands run since the last call.
     commands: Cell<u32>,
+    /// The step in which an agent has delegated work, in full, and the number of commands run in it.
+    delegating: RefCell<Option<(Step, u32)>>,
 }
 
 impl<'c> AgentRun<'c> {
@@ -143,6 +145,7 @@ impl<'c> AgentRun<'c> {
             setup,
             latest: RefCell::new(StepId::new(Purpose::STEP, 0)),
             commands: Cell::new(0),
+            delegating: RefCell::default(),
         })
     }
 
@@ -200,7 +203,9 @@ impl<'c> AgentRun<'c> {
         let nth = self.commands.get() + 1;
         self.commands.set(nth);
         let run = self.run.borrow();
-        run.log.command_output(&self.latest.borrow(), nth)
+        let latest = || self.latest.borrow().clone();
+        let step = run.current().map_or_else(latest, Step::id);
+        run.log.command_output(&step, nth)
     }
 
     /// Runs `work` on the session's conversation, or on a new one, and records how it ends.
@@ -349,8 +354,14 @@ impl<'c> AgentRun<'c> {
     fn call(&self, purpose: &Purpose, prompt: Prompt<'_>) -> Result<Reply, Error> {
         let step = StepId::new(purpose.clone(), self.next_call()?);
         self.latest.replace(step.clone());
-        self.commands.set(0);
+        let commands = self.commands.take();
         let mut run = self.run.borrow_mut();
+        let delegates = |step: &&Step| step.purpose != Purpose::HELPER;
+        if *purpose == Purpose::HELPER
+            && let Some(caller) = run.current().filter(delegates)
+        {
+            self.delegating.replace(Some((caller.clone(), commands)));
+        }
         let text = prompt.to_string();
         let before = run.record.steps.len();
         let asked = run.ask(self.setup.models, &step, prompt, |_| ());
@@ -388,6 +399,12 @@ impl<'c> AgentRun<'c> {
         let worktree = self.worktree.as_ref();
         action.diff = worktree.and_then(|worktree| worktree.diff.take());
         let mut run = self.run.borrow_mut();
+        if effect == Some(Effect::Delegates)
+            && let Some((caller, commands)) = self.delegating.take()
+        {
+            run.return_to(caller);
+            self.commands.set(commands);
+        }
         let took = action.seconds.unwrap_or_default().0;
         action.at = Some(Seconds(run.elapsed().0.saturating_sub(took)));
         let runs = effect == Some(Effect::Runs);
@@ -401,8 +418,9 @@ impl<'c> AgentRun<'c> {
         }
         let input = action.input.as_ref().map(input_text).unwrap_or_default();
         let result = action.result.as_deref().unwrap_or_default();
-        run.log
-            .tool(&self.latest.borrow(), &action.tool, &input, result)?;
+        if let Some(step) = run.current() {
+            run.log.tool(&step.id(), &action.tool, &input, result)?;
+        }
         let mut calls = 0;
         run.note(|step| {
             step.actions.push(action);
