@@ -159,7 +159,10 @@ fn calls_of_unknown_cost_are_counted() {
     let project = TestProject::new().with(&server);
     project.run(&[]).exits(4);
     let total = project.run(&["log", "--total"]).exits(0).stdout;
-    assert_eq!(total, "1 run: 0 tokens, $0 and 1 call of unknown cost\n");
+    assert_eq!(
+        total,
+        "1 run: 0 tokens, $0 and 1 call at an unknown price\n"
+    );
 }
 
 #[test]

@@ -146,7 +146,7 @@ impl fmt::Display for Spent {
         write!(f, "{} tokens, {}", grouped(self.tokens), self.dollars)?;
         match self.unpriced {
             0 => Ok(()),
-            unpriced => write!(f, " and {} of unknown cost", counted(unpriced, "call")),
+            unpriced => write!(f, " and {} at an unknown price", counted(unpriced, "call")),
         }
     }
 }

@@ -125,8 +125,10 @@ pub fn log(context: &Context<'_>, arguments: &LogArgs) -> Result<Outcome, Failur
 
 /// Sums up the cost of runs.
 fn total(runs: &[PastRun]) -> Outcome {
-    // A killed run has logged its steps.
-    let each = runs.iter().map(|run| Spent::on(&run.recorded_steps()));
+    let each = runs.iter().map(|run| match &run.record {
+        Some(record) => Spent::in_run(record),
+        None => Spent::on(&run.recorded_steps()),
+    });
     let spent = each.fold(Spent::default(), Spent::plus);
     let number = runs.len();
     Outcome::shown(

@@ -11,7 +11,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Access, AtFlags, access, accessat};
+use rustix::fs::{Access, AtFlags, FileType, Stat, access, accessat, statat};
 
 use crate::agent::tools::place::resolved;
 use crate::edit::Rule;
@@ -163,18 +163,22 @@ impl OutputFile {
     /// # Errors
     /// Fails if the file cannot be written; an existing file is then unchanged.
     pub fn write(&self, text: &str) -> io::Result<()> {
-        let there = self.path.symlink_metadata().ok().filter(Metadata::is_file);
-        let write = |file: &mut File| {
-            if let Some(there) = there {
-                // Set the mode before writing, so that the content is never readable by more users than before.
-                let mode = there.permissions().mode() & 0o777;
-                file.set_permissions(Permissions::from_mode(mode))?;
+        let write = |there: Option<u32>| {
+            move |file: &mut File| {
+                if let Some(mode) = there {
+                    // Set the mode before writing, so that the content is never readable by more users than before.
+                    file.set_permissions(Permissions::from_mode(mode & 0o777))?;
+                }
+                file.write_all(text.as_bytes())
             }
-            file.write_all(text.as_bytes())
         };
         match &self.kind {
             OutputKind::Stream => files::write_stream(&self.path, text.as_bytes()),
-            OutputKind::Outside => atomic_file::replace(&self.path, write),
+            OutputKind::Outside => {
+                let there = self.path.symlink_metadata().ok().filter(Metadata::is_file);
+                let mode = there.map(|there| there.permissions().mode());
+                atomic_file::replace(&self.path, write(mode))
+            }
             OutputKind::Inside(root, inside) => {
                 let (directory, name) = split(inside);
                 let directory = root.directory_to_read(directory)?;
@@ -184,7 +188,10 @@ impl OutputFile {
                 };
                 let logs = root.directory_to_read(LOGS).ok().filter(is_writable);
                 let staging = logs.as_ref().unwrap_or(&directory);
-                atomic_file::replace_in(staging, &directory, name, write)
+                let there = statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW).ok();
+                let is_file = |there: &Stat| FileType::from_raw_mode(there.st_mode).is_file();
+                let mode = there.filter(is_file).map(|there| there.st_mode);
+                atomic_file::replace_in(staging, &directory, name, write(mode))
             }
         }
     }

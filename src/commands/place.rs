@@ -123,8 +123,11 @@ impl ProjectPlace {
         let chosen = cli.inputs.chosen.paths();
         let others = cli.command.iter_mut().flat_map(Command::code_paths);
         for path in chosen.chain(others) {
-            let clean = path_clean::clean(self.here.join(&*path));
-            *path = place::relative(self.root(), &clean);
+            let named = self.here.join(&*path);
+            // Settings in files name paths from the root.
+            if named.exists() {
+                *path = place::relative(self.root(), &path_clean::clean(named));
+            }
         }
         cli
     }

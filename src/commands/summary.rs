@@ -9,7 +9,6 @@ use super::output_file::{self, OutputFile};
 use crate::commands::command_line::Cli;
 use crate::commands::error::CommandError;
 use crate::record::result::RunRecord;
-use crate::record::step::Step;
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::past::history::PastRun;
@@ -113,7 +112,8 @@ impl Painter<'_> {
         self.table(&Table::new(&names, &[], "", [Row::new(values, [])], 1));
         let sections = story.sections.iter().chain(&story.calls);
         // Of several attempts, the last one may not be the one that was taken.
-        let taken = record.steps.iter().rposition(Step::is_applied);
+        let mut steps = sources.steps.iter();
+        let taken = steps.rposition(|past| past.step.is_applied());
         let last = match taken.filter(|_| record.exit.code == 0) {
             Some(taken) => story.steps.get(taken),
             None => story.steps.last(),

@@ -163,14 +163,17 @@ impl<'c> Run<'c> {
         returned.or(self.record.steps.last())
     }
 
-    /// Makes an earlier step, given in full, the current one again.
-    pub fn return_to(&mut self, step: Step) {
+    /// Logs the current step, and makes an earlier one, given in full, the current one again.
+    pub fn return_to(&mut self, step: Step) -> Result<(), LogError> {
+        self.log_step()?;
+        self.note(Step::shorten);
         let id = step.id();
         let place = self.record.steps.iter().position(|one| one.id() == id);
         if let Some(at) = place {
             self.record.steps[at] = step;
             self.returned = Some(at);
         }
+        Ok(())
     }
 
     /// Writes the progress of the current step to the log.

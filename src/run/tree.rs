@@ -334,16 +334,15 @@ impl<'c> RunTree<'c> {
             return Err(error.into());
         }
         for (path, mode) in modes {
-            if !self.undo_log.changes().files.contains_key(&path) {
-                run.warn(format!(
-                    "the mode of `{path}` was left behind in the scratch tree: only files whose content has changed are applied"
-                ));
-                continue;
-            }
             let set = open(&root, &path).and_then(|file| match file {
                 // Setting the same mode would make the file look changed.
-                Some(file) if file.metadata()?.permissions() != mode => file.set_permissions(mode),
-                _ => Ok(()),
+                Some(file) if file.metadata()?.permissions() == mode => Ok(()),
+                // Without a saved copy, `undo` could not take the new mode back.
+                Some(_) if !self.undo_log.changes().files.contains_key(&path) => {
+                    Err(io::Error::other("its content is as it was"))
+                }
+                Some(file) => file.set_permissions(mode),
+                None => Ok(()),
             });
             if let Err(error) = set {
                 run.warn(format!(
@@ -446,7 +445,10 @@ impl<'c> RunTree<'c> {
                 after: disk.state(&path),
                 path,
             })
-            .filter(|change| change.before != change.after);
+            .filter(|change| {
+                let [before, after] = [&change.before, &change.after].map(Option::is_some);
+                before != after || change.before() != change.after()
+            });
         Ok(Some(besides.collect()))
     }
 

@@ -96,8 +96,6 @@ pub struct AgentRun<'c> {
     pub(super) latest: RefCell<StepId>,
     /// Number of commands run since the last call.
     commands: Cell<u32>,
-    /// The step in which an agent has delegated work, in full, and the number of commands run in it.
-    delegating: RefCell<Option<(Step, u32)>>,
 }
 
 impl<'c> AgentRun<'c> {
@@ -145,7 +143,6 @@ impl<'c> AgentRun<'c> {
             setup,
             latest: RefCell::new(StepId::new(Purpose::STEP, 0)),
             commands: Cell::new(0),
-            delegating: RefCell::default(),
         })
     }
 
@@ -282,6 +279,25 @@ impl<'c> AgentRun<'c> {
             .carry_out(&call, None, (None, Verb::Use), |_| use_tool())
     }
 
+    /// Lets another agent work, and makes the caller's step the current one again.
+    ///
+    /// # Errors
+    /// Fails if the work fails, or a step cannot be logged.
+    pub fn delegate(
+        &self,
+        work: impl FnOnce() -> Result<String, AgentError>,
+    ) -> Result<String, AgentError> {
+        let caller = self.run.borrow().current().cloned();
+        let commands = self.commands.get();
+        let done = work();
+        if let Some(caller) = caller {
+            let returned = self.run.borrow_mut().return_to(caller);
+            returned.map_err(Error::from)?;
+            self.commands.set(commands);
+        }
+        done
+    }
+
     /// Begins a step of the run itself.
     pub(super) fn begin_own_step(&self, purpose: Purpose) -> Result<(), Error> {
         let number = self.latest.borrow().number.saturating_add(1);
@@ -354,14 +370,8 @@ impl<'c> AgentRun<'c> {
     fn call(&self, purpose: &Purpose, prompt: Prompt<'_>) -> Result<Reply, Error> {
         let step = StepId::new(purpose.clone(), self.next_call()?);
         self.latest.replace(step.clone());
-        let commands = self.commands.take();
+        self.commands.set(0);
         let mut run = self.run.borrow_mut();
-        let delegates = |step: &&Step| step.purpose != Purpose::HELPER;
-        if *purpose == Purpose::HELPER
-            && let Some(caller) = run.current().filter(delegates)
-        {
-            self.delegating.replace(Some((caller.clone(), commands)));
-        }
         let text = prompt.to_string();
         let before = run.record.steps.len();
         let asked = run.ask(self.setup.models, &step, prompt, |_| ());
@@ -399,12 +409,6 @@ impl<'c> AgentRun<'c> {
         let worktree = self.worktree.as_ref();
         action.diff = worktree.and_then(|worktree| worktree.diff.take());
         let mut run = self.run.borrow_mut();
-        if effect == Some(Effect::Delegates)
-            && let Some((caller, commands)) = self.delegating.take()
-        {
-            run.return_to(caller);
-            self.commands.set(commands);
-        }
         let took = action.seconds.unwrap_or_default().0;
         action.at = Some(Seconds(run.elapsed().0.saturating_sub(took)));
         let runs = effect == Some(Effect::Runs);

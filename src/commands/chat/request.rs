@@ -223,7 +223,7 @@ fn with_agent<T>(
     };
     let spawn = |prompt: &str| {
         helper_meter.reset();
-        helper.work_apart(prompt)
+        run.delegate(|| helper.work_apart(prompt))
     };
     let agent = Agent {
         purpose: Purpose::STEP,

@@ -105,7 +105,7 @@ mod tests {
             ..RunRecord::default()
         };
         let spent = Spent::in_run(&record);
-        let told = "110 tokens, $0.25 and 1 call at an unknown price";
+        let told = "110 tokens, $0.25 and 2 calls at an unknown price";
         assert_eq!(spent.to_string(), told);
         for account in ["a", "b", "a"] {
             add(home.path(), account, spent).unwrap();

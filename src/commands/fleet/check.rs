@@ -122,7 +122,6 @@ pub fn check(
         let error = FleetError::NotReady { problems, count };
         return Err(Failure {
             text: Some(text),
-            report: Some(Box::new(json)),
             ..Failure::from(error)
         });
     }

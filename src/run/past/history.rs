@@ -241,17 +241,17 @@ impl PastRun {
         read.collect()
     }
 
-    /// Returns the files that the run has changed, in their state before it.
+    /// Returns the files that the run has changed, in their state before it, if that is known.
     fn files_before(&self, project: &Project) -> FileStates {
         let folder = self.relative();
         let changes = undo_log::read(project.home(), &folder);
         let files = changes.ok().flatten().unwrap_or_default().files;
-        let before = files.into_iter().map(|(path, change)| {
-            let before = change.before.as_ref();
-            (
-                path,
-                before.and_then(|before| saved_state(project, &folder, before)),
-            )
+        let before = files.into_iter().filter_map(|(path, change)| {
+            let state = match &change.before {
+                Some(before) => Some(saved_state(project, &folder, before)?),
+                None => None,
+            };
+            Some((path, state))
         });
         before.collect()
     }

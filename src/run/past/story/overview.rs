@@ -89,8 +89,8 @@ pub fn facts(record: &RunRecord) -> Vec<Fact> {
         let lines = record
             .stat
             .map(|stat| words::lines(stat.added, stat.removed));
-        let dropped = record.scratch.as_ref();
-        let dropped = dropped.map(|_| "its scratch tree was discarded".to_owned());
+        let is_dropped = record.scratch.is_some() && record.exit.code != 0;
+        let dropped = is_dropped.then(|| "its scratch tree was discarded".to_owned());
         let aside = lines.or(dropped);
         facts.push(("Changed", files.unwrap_or("nothing".to_owned()), aside));
     }

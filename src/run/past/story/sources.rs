@@ -3,7 +3,7 @@
 use crate::project::Project;
 use crate::run::past::history::{PastRun, RunChanges, UnrecordedState};
 use crate::run::past::past_step::PastStep;
-use crate::sys::diff::stat;
+use crate::sys::diff::FileChange;
 
 /// The texts and changes of a run.
 #[derive(Debug)]
@@ -18,16 +18,11 @@ pub struct Sources {
     pub state: UnrecordedState,
 }
 
-/// Returns whether the run's change is not the sum of its replies' changes, since a build has changed their files.
-fn has_more(run: &PastRun, steps: &[PastStep]) -> bool {
-    let Some(recorded) = run.record.as_ref().and_then(|record| record.stat) else {
-        return false;
-    };
-    let of_steps = steps.iter().map(|past| stat(&past.changes));
-    let (added, removed) = of_steps.fold((0, 0), |(added, removed), stat| {
-        (added + stat.added(), removed + stat.removed())
-    });
-    (recorded.added, recorded.removed) != (added, removed)
+/// Returns whether a change left other content than the replies to these steps, since a build has changed their files.
+fn differs(changes: &[FileChange], steps: &[PastStep]) -> bool {
+    let content = |change: &FileChange| (change.path.clone(), change.after().to_vec());
+    let of_steps = steps.iter().flat_map(|past| &past.changes);
+    !changes.iter().map(content).eq(of_steps.map(content))
 }
 
 impl Sources {
@@ -38,13 +33,14 @@ impl Sources {
         let applied = steps.iter().filter(|past| past.step.edits.is_some());
         let is_resumed = steps.iter().any(|past| past.step.is_on_disk);
         // The steps of an agent, or of an undo, do not record their changes.
-        let is_whole = are_agents || is_resumed || applied.count() > 1 || has_more(run, &steps);
+        let is_whole = are_agents || is_resumed || applied.count() > 1;
         // Changes that can no longer be read are not shown.
-        let changes = is_whole.then(|| run.changes(project).unwrap_or_default());
+        let changes = run.changes(project).unwrap_or_default();
+        let is_shown = is_whole || differs(&changes.files, &steps);
         Self {
             steps,
             // Reverted edits are not changes of the run.
-            changes: changes.filter(|changes| !changes.files.is_empty()),
+            changes: Some(changes).filter(|changes| is_shown && !changes.files.is_empty()),
             request: run.request(),
             state: run.state(project),
         }
