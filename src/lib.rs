@@ -209,7 +209,7 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
         Err(error) => (None, Err(error.into())),
         Ok(summary) => (summary, run()),
     };
-    let done = done.map_err(|failure| failure.recorded(&cli.name, started));
+    let done = done.map_err(|failure| failure.recorded(&cli.name, [started, world.clock.now()]));
     if let Some(summary) = summary {
         crate::commands::summarize(summary, &context, &done);
     }
@@ -229,7 +229,7 @@ pub fn print_early_error(
     let options = ConsoleOptions::new(true, (false, false), &Environment::default());
     let output = Output::new(options, format, clock, redactor);
     if let Some(error) = message.error {
-        let failure = Failure::from(error).recorded("", clock.now());
+        let failure = Failure::from(error).recorded("", [clock.now(); 2]);
         crate::commands::report_early(&output, &failure);
     }
 }

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::record::event::Event;
 use crate::record::result::{self, RunRecord, TreeState};
+use crate::record::seconds::Seconds;
 use crate::sys::error::Error;
 
 /// The outcome of a successful run.
@@ -125,10 +126,11 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// Adds the record of a command that failed before it had a run.
-    pub fn recorded(mut self, command: &str, started: DateTime<FixedOffset>) -> Self {
+    /// Adds the record of a command that failed before it had a run, from its beginning and its end.
+    pub fn recorded(mut self, command: &str, [began, ended]: [DateTime<FixedOffset>; 2]) -> Self {
         if self.record.is_none() {
-            let mut record = RunRecord::new("", self.error.exit(), started);
+            let mut record = RunRecord::new("", self.error.exit(), began);
+            record.seconds = Seconds((ended - began).to_std().unwrap_or_default());
             record.workflow = command.to_owned().into();
             record.end_with(&self.error, self.hint());
             self.record = Some(Box::new(record));

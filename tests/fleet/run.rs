@@ -110,7 +110,11 @@ fn the_first_tasks_decide_whether_the_others_begin() {
         "--stop-above",
     ];
     let stopped = fleet.run(&[&one_by_one[..], &["49%"]].concat()).exits(1);
-    stopped.says(&["1 of the first 2 tasks have failed, more than 49 %"]);
+    let stopped = stopped.says(&["1 of the first 2 tasks have failed, more than 49 %"]);
+    let counts = stopped.stdout.lines().next().unwrap();
+    for part in ["done 1", "open ", "$0.0"] {
+        assert!(counts.contains(part), "{counts}");
+    }
     assert_eq!(server.requests().len(), 2);
     fleet.run(&[&one_by_one[..], &["50"]].concat()).exits(1);
     assert_eq!(server.requests().len(), 5);

@@ -64,8 +64,8 @@ pub fn run(
     let pins = pins::pins(context, &manifest, &all, true)?;
     let accounts = Ledger::of(&out).claim(&all, &pins)?;
     let mut campaign = Campaign::new(context, arguments, (&manifest, &tasks), (out, accounts))?;
-    campaign.work()?;
-    campaign.outcome()
+    let worked = campaign.work();
+    campaign.outcome(worked)
 }
 
 /// The state of a task.
@@ -357,7 +357,7 @@ impl<'c> Campaign<'c> {
         Ok(())
     }
 
-    fn outcome(self) -> Result<Outcome, Failure> {
+    fn outcome(self, worked: Result<(), Error>) -> Result<Outcome, Failure> {
         let spent = Ledger::of(&self.out).spent()?;
         let mut ends: BTreeMap<&str, usize> = BTreeMap::new();
         for state in &self.states {
@@ -379,7 +379,8 @@ impl<'c> Campaign<'c> {
         let json = json!({"schema": 1, "tasks": count, "ended": ends, "cost": spent});
         let unpaid = self.states.iter().position(|state| *state == State::Unpaid);
         let failed = self.failed(count);
-        let error = Error::from(match (unpaid, self.arguments.results.max_cost) {
+        let error = match (worked, unpaid.zip(self.arguments.results.max_cost)) {
+            (Err(error), _) => error,
             _ if failed == 0 => {
                 let summary = match count {
                     0 => NO_TASKS.to_owned(),
@@ -387,14 +388,14 @@ impl<'c> Campaign<'c> {
                 };
                 return Ok(Outcome::shown(text, json).with_summary(summary));
             }
-            (Some(index), Some(limit)) => FleetError::OverBudget {
+            (_, Some((index, limit))) => Error::from(FleetError::OverBudget {
                 id: self.tasks[index].id.clone(),
                 needed: self.tasks[index].max_cost.unwrap_or_default(),
                 spent,
                 limit,
-            },
-            _ => FleetError::Failed { failed, count },
-        });
+            }),
+            (_, None) => FleetError::Failed { failed, count }.into(),
+        };
         let took = self.context.clock.elapsed().saturating_sub(self.began);
         let started = self.context.clock.now() - took;
         let mut record = RunRecord::new(NOT_BEGUN, error.exit(), started);
