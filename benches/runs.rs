@@ -28,18 +28,19 @@
 mod support;
 
 use std::fs;
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::io::{BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 use support::agent::{AgentProject, PASS, done, reply};
 use support::orchestra::{Branch, OrchestraProject, START, execute, finished, published, read_log};
-use support::{Answer, ModelServer, TestProject, gemini, ollama, openai};
+use support::{Answer, ModelServer, TestProject, gemini, ollama, openai, receive};
 
 /// A build that records the peak memory of the program, in kB.
 const RECORD_MEMORY: &str = "grep VmHWM /proc/$PPID/status >memory";
@@ -653,26 +654,23 @@ fn dev_steps(rounds: usize) {
     let mut steps = [Vec::new(), Vec::new()];
     let mut sending = [Vec::new(), Vec::new()];
     for _ in 0..rounds {
-        let (sender, asked) = channel();
+        let around = |shown: usize| shown - AROUND..shown + AROUND;
         let reads = std::iter::repeat_n(reply("READ_FILE", "a.txt"), SHOWN[1] + 2 * AROUND);
-        let answers = reads.chain([done(), PASS.to_owned()]).map(|text| {
-            let sender = sender.clone();
-            Answer::To(Box::new(move |request| {
-                let _ = sender.send((Instant::now(), request.body.clone()));
-                Answer::json(&openai(&text))
-            }))
-        });
-        let server = ModelServer::start(answers);
+        let replies = reads.chain([done(), PASS.to_owned()]);
+        let is_shown =
+            move |number: usize| SHOWN.iter().any(|shown| around(*shown).contains(&number));
+        let (url, asked) = answer_in_turn(replies.collect(), is_shown);
         let limits = json!({"maxContextTokens": 100_000_000, "maxLoops": 5_000});
-        let agent = AgentProject::new(&server)
+        let agent = AgentProject::new(&ModelServer::start([]))
             .configured(&limits)
             .with_file("a.txt", &"a line of text\n".repeat(100));
         let mut command = agent.command(&["--sandbox", "off", "-p", "Read"]);
+        command.env("DEV_AGENT_API_URL", url);
         let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
         assert!(status.unwrap().success());
-        let asked: Vec<_> = asked.try_iter().collect();
+        let asked: Vec<(Instant, Vec<u8>)> = asked.try_iter().collect();
         for (at, shown) in SHOWN.into_iter().enumerate() {
-            let around = &asked[shown - AROUND..shown + AROUND];
+            let around = &asked[around(shown)];
             steps[at].extend(around.windows(2).map(|two| two[1].0 - two[0].0));
             sending[at].extend(around.iter().map(|(_, body)| sent(body)));
         }
@@ -685,6 +683,38 @@ fn dev_steps(rounds: usize) {
             ms(median(sending))
         );
     }
+}
+
+/// Starts a server that gives these replies in turn. Sends on the time of each request, with its body if that is
+/// wanted: holding gigabytes would take longer than what is measured.
+fn answer_in_turn(
+    replies: Vec<String>,
+    is_wanted: impl Fn(usize) -> bool + Send + 'static,
+) -> (String, Receiver<(Instant, Vec<u8>)>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    let (sender, asked) = channel();
+    thread::spawn(move || {
+        for (number, text) in replies.into_iter().enumerate() {
+            let (stream, _) = listener.accept().unwrap();
+            let request = receive(&mut BufReader::new(&stream)).unwrap();
+            let body = if is_wanted(number) {
+                request.body
+            } else {
+                Vec::new()
+            };
+            let _ = sender.send((Instant::now(), body));
+            let answer = openai(&text).to_string();
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close";
+            let length = answer.len();
+            write!(
+                &stream,
+                "{head}\r\ncontent-length: {length}\r\n\r\n{answer}"
+            )
+            .unwrap();
+        }
+    });
+    (url, asked)
 }
 
 /// Returns the time that it takes to write a body as JSON and to send it to a server on this machine that receives it.
