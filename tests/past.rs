@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use crate::support::agent::{self, AgentProject, Endless, PASS, done, reply, write};
-use crate::support::{Answer, ModelServer, TestProject};
+use crate::support::{Answer, ModelServer, TestProject, gemini};
 
 const FIRST: &str =
     "Here.\n^^^src/main.rs\nfn main() { broken }\n^^^end\n^^^new.txt\none\ntwo\n^^^end\n";
@@ -155,13 +155,17 @@ fn old_runs_are_removed_but_never_the_newest() {
 
 #[test]
 fn calls_of_unknown_cost_are_counted() {
-    let server = ModelServer::start([Answer::new(400, &[], "{}")]);
+    let mut answer = gemini("^^^a\n1\n^^^end\n");
+    answer.as_object_mut().unwrap().remove("usageMetadata");
+    let server = ModelServer::start([Answer::json(&answer), Answer::new(400, &[], "{}")]);
     let project = TestProject::new().with(&server);
+    project.run(&[]).exits(0);
+    // Nothing is charged for a call that is refused.
     project.run(&[]).exits(4);
     let total = project.run(&["log", "--total"]).exits(0).stdout;
     assert_eq!(
         total,
-        "1 run: 0 tokens, $0 and 1 call at an unknown price\n"
+        "2 runs: 0 tokens, $0 and 1 call at an unknown price\n"
     );
 }
 

@@ -60,7 +60,7 @@ pub struct SessionRuns {
 impl SessionRuns {
     /// Adds the usage of a run.
     pub fn used(&mut self, record: &RunRecord) {
-        self.spent = self.spent.plus(Spent::in_run(record));
+        self.spent = self.spent.plus(Spent::on(&record.steps));
         let last = |purpose| {
             let mut steps = record.steps.iter().rev();
             steps.find_map(|step| step.usage.filter(|_| step.purpose == purpose))
@@ -115,19 +115,18 @@ pub struct Spent {
 }
 
 impl Spent {
-    /// Returns the spending of a run.
-    pub fn in_run(record: &RunRecord) -> Self {
-        Self::on(&record.steps)
-    }
-
     /// Returns the spending on steps.
     pub fn on(steps: &[Step]) -> Self {
+        // A call that was refused, such as one with a wrong key, has none of these.
+        let may_cost =
+            |step: &Step| step.usage.is_some() || step.finish.is_some() || step.at_most.is_some();
+        let is_unpriced = |step: &&Step| step.cost.is_none() && may_cost(step);
         let usage = steps.iter().filter_map(|step| step.usage);
         let usage = usage.reduce(Usage::plus).unwrap_or_default();
         Self {
             tokens: usage.input_tokens.saturating_add(usage.answered()),
             dollars: steps.iter().filter_map(|step| step.cost).sum(),
-            unpriced: steps.iter().filter(|step| step.cost.is_none()).count() as u64,
+            unpriced: steps.iter().filter(is_unpriced).count() as u64,
         }
     }
 
@@ -162,7 +161,9 @@ pub fn spent_in(context: &Context<'_>, session: &str) -> Result<Spent, Error> {
         let about = record.agent.as_ref();
         about.and_then(|about| about.session.as_deref()) == Some(session)
     };
-    let spent = records.filter(is_of_session).map(Spent::in_run);
+    let spent = records
+        .filter(is_of_session)
+        .map(|record| Spent::on(&record.steps));
     Ok(spent.fold(Spent::default(), Spent::plus))
 }
 

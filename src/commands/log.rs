@@ -126,7 +126,7 @@ pub fn log(context: &Context<'_>, arguments: &LogArgs) -> Result<Outcome, Failur
 /// Sums up the cost of runs.
 fn total(runs: &[PastRun]) -> Outcome {
     let each = runs.iter().map(|run| match &run.record {
-        Some(record) => Spent::in_run(record),
+        Some(record) => Spent::on(&record.steps),
         None => Spent::on(&run.recorded_steps()),
     });
     let spent = each.fold(Spent::default(), Spent::plus);

@@ -32,7 +32,7 @@ struct Sums {
 
 /// Records the spending of a run, unless its replies were replayed.
 pub fn count(place: &ChatPlace<'_>, record: &RunRecord) {
-    let spent = Spent::in_run(record);
+    let spent = Spent::on(&record.steps);
     let account = place.account().filter(|_| !place.base.models.is_replay);
     if let Some(account) = account.filter(|_| spent != Spent::default())
         && let Err(problem) = add(&place.home, &account, spent)
@@ -104,8 +104,8 @@ mod tests {
             steps: vec![step(99, Some(0.25)), step(0, None), step(9, None)],
             ..RunRecord::default()
         };
-        let spent = Spent::in_run(&record);
-        let told = "110 tokens, $0.25 and 2 calls at an unknown price";
+        let spent = Spent::on(&record.steps);
+        let told = "110 tokens, $0.25 and 1 call at an unknown price";
         assert_eq!(spent.to_string(), told);
         for account in ["a", "b", "a"] {
             add(home.path(), account, spent).unwrap();

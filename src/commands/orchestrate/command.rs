@@ -378,7 +378,7 @@ impl Orchestration<'_, '_> {
             let (lineage, model) = (specialists.lineage.borrow(), &self.place.settings.model);
             self.run.with(|run| {
                 let names = (run.log.name(), &**model, lineage.latest());
-                in_task(command, names, &Spent::in_run(&run.record))
+                in_task(command, names, &Spent::on(&run.record.steps))
             })
         };
         self.run.answered((PROMPT, PROMPT), AT_QUESTION, reply)
