@@ -98,6 +98,15 @@ fn the_record_lists_the_sections_and_a_missing_one_is_a_warning() {
 }
 
 #[test]
+fn the_list_of_runs_has_the_query_of_a_report() {
+    let server = ModelServer::gemini(&[REPORT]);
+    let project = TestProject::new().with(&server);
+    project.run(&["--cc", "-m", "Look at the parser"]).exits(0);
+    let listed = project.run(&["log"]).exits(0).stdout;
+    assert!(listed.contains("Look at the parser"), "{listed}");
+}
+
+#[test]
 fn an_empty_query_is_fine() {
     let server = ModelServer::openai(&[REPORT]);
     let project = TestProject::new()

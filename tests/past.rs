@@ -154,6 +154,18 @@ fn old_runs_are_removed_but_never_the_newest() {
 }
 
 #[test]
+fn what_a_build_made_of_a_replys_file_is_told() {
+    let server = ModelServer::gemini(&["^^^a\none\n^^^end\n"; 2]);
+    for (build, whole) in [(":", 0), ("echo two > a", 1)] {
+        let project = TestProject::new().with(&server).build(build);
+        project.run(&[]).exits(0);
+        let told = project.run(&["log", "last"]).exits(0).stdout;
+        let shown = told.matches("The whole change").count();
+        assert_eq!(shown, whole, "{told}");
+    }
+}
+
+#[test]
 fn calls_of_unknown_cost_are_counted() {
     let mut answer = gemini("^^^a\n1\n^^^end\n");
     answer.as_object_mut().unwrap().remove("usageMetadata");
