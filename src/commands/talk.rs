@@ -71,7 +71,7 @@ pub trait Talker {
     }
 
     /// Returns the facts about the session.
-    fn session_facts(&self) -> SessionFacts;
+    fn facts(&self) -> SessionFacts;
 
     /// Returns the session's to-do list.
     fn todos(&self) -> Vec<Todo> {
@@ -156,7 +156,7 @@ pub trait Talker {
     /// Fails if the user interrupts the listing.
     fn models(&mut self, context: &Context<'_>) -> Result<Menu, Failure> {
         let own = self.own_model();
-        Ok(table_menu(context, own, &self.session_facts().model))
+        Ok(table_menu(context, own, &self.facts().model))
     }
 
     /// Switches to the model of this name.
@@ -170,7 +170,7 @@ pub trait Talker {
     /// # Errors
     /// Fails if the usage cannot be read.
     fn cost(&self, tally: &Tally) -> Result<String, Failure> {
-        let tokens = self.session_facts().tokens;
+        let tokens = self.facts().tokens;
         Ok(tally.cost(tokens.unwrap_or(tally.session.spent.tokens)))
     }
 
@@ -419,17 +419,14 @@ impl<'t> Talk<'t> {
     fn model<T: Talker>(&mut self, agent: &mut T, name: &str) -> Result<String, Failure> {
         if name.is_empty() {
             let menu = agent.models(self.context)?;
-            match chosen_model(self.user, menu, &agent.session_facts().model)? {
+            match chosen_model(self.user, menu, &agent.facts().model)? {
                 Ok(name) => agent.choose_model(&name)?,
                 Err(text) => return Ok(text),
             }
         } else {
             agent.choose_model(name)?;
         }
-        Ok(format!(
-            "`{}` is asked from now on",
-            agent.session_facts().model
-        ))
+        Ok(format!("`{}` is asked from now on", agent.facts().model))
     }
 
     /// Resumes the session with this number, or lets the user choose one of this directory.
@@ -457,7 +454,7 @@ impl<'t> Talk<'t> {
 
     /// Reads the session's runs, and shows its to-do list on the screen.
     pub fn take_up<T: Talker>(&mut self, agent: &T) {
-        let facts = agent.session_facts();
+        let facts = agent.facts();
         self.user.borrow_mut().lists(agent.todos());
         let found = facts.session.map(|id| last::runs_of(self.context, &id));
         // Unreadable runs must not prevent the conversation.
@@ -467,7 +464,7 @@ impl<'t> Talk<'t> {
     /// Shows the status, in line mode as well.
     fn show_status<T: Talker>(&self, agent: &T) {
         self.show_status_bar(agent);
-        let facts = agent.session_facts();
+        let facts = agent.facts();
         if facts.used.is_none() || !self.user.borrow().is_screen() {
             let root = self.context.project.root();
             let directory = root.file_name().unwrap_or(root.as_os_str());
@@ -487,7 +484,7 @@ impl<'t> Talk<'t> {
 
     /// Shows the status on the screen.
     pub fn show_status_bar<T: Talker>(&self, agent: &T) {
-        let facts = agent.session_facts();
+        let facts = agent.facts();
         let status = Status {
             used: facts.used.unwrap_or(self.tally.context()),
             model: facts.model,

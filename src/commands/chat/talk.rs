@@ -103,7 +103,7 @@ impl Talker for Chat<'_, '_> {
         self.place.todos.borrow().clone()
     }
 
-    fn session_facts(&self) -> SessionFacts {
+    fn facts(&self) -> SessionFacts {
         SessionFacts {
             session: Some(self.place.id()),
             tokens: Some(self.place.base.stored.session.borrow().file.total_tokens),

@@ -120,7 +120,7 @@ fn serve<'c>(
         developer.recap();
     }
     let talked = Talk::new(context, &user, &Unfinished::default()).run(&mut developer);
-    left(developer.session_facts().session, talked)
+    left(developer.facts().session, talked)
 }
 
 /// The developer agent that a user talks to.
@@ -153,7 +153,7 @@ impl Talker for Developer<'_, '_> {
         Ok(self.place.has_more_to_do())
     }
 
-    fn session_facts(&self) -> SessionFacts {
+    fn facts(&self) -> SessionFacts {
         let session = self.place.stored.session.borrow();
         let place = &self.place;
         SessionFacts {

@@ -43,7 +43,7 @@ impl Talker for OrchestratePlace<'_> {
         "describe the task in one line (`--task -` reads several); `/exit`, Ctrl-C or Ctrl-D ends";
     const NO_SESSIONS: &'static str = "there is no earlier run to resume";
 
-    fn session_facts(&self) -> SessionFacts {
+    fn facts(&self) -> SessionFacts {
         let spec = &self.models.first.spec;
         SessionFacts {
             used: Some(0),

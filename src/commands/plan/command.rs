@@ -254,7 +254,7 @@ impl Talker for Worker<'_> {
         Ok(self.is_open()?)
     }
 
-    fn session_facts(&self) -> SessionFacts {
+    fn facts(&self) -> SessionFacts {
         let base = &self.place.base;
         let is_begun = base.stored.state(|state| !state.requests.is_empty());
         let window = base.limits.max_context_tokens.unwrap_or_default();
@@ -356,7 +356,7 @@ impl Worker<'_> {
             (None, Some(_), _) if self.is_open()? => self.work_on(AnswerSource::Nowhere, None),
             (None, None, Some(user)) => {
                 let talked = Talk::new(self.context, user, self.unfinished).run(self);
-                left(self.session_facts().session, talked)
+                left(self.facts().session, talked)
             }
             (None, _, _) => Err(CommandError::NothingAsked.into()),
         }
