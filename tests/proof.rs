@@ -55,6 +55,36 @@ fn dev_work_is_built_at_the_end() {
 }
 
 #[test]
+fn work_without_a_build_is_kept_and_not_proven() {
+    let replies = [write("new.txt", "new\n"), done(), PASS.to_owned()];
+    let (agent, _server) = AgentProject::scripted(&replies);
+    std::fs::remove_file(agent.project.path("build.sh")).unwrap();
+    let run = agent.run(&["-p", "go", "--prove"]).exits(1);
+    let run = run.says(&["the work is done, but not proven: `build.sh` is missing", "hint:"]);
+    let error = &run.result()["error"];
+    assert_eq!(error["retryable"], false, "{error}");
+    assert_eq!(agent.project.read("new.txt"), "new\n");
+}
+
+#[test]
+fn a_session_whose_work_is_not_proven_has_failed_and_is_proven_when_resumed() {
+    let (done, pass) = (done(), PASS.to_owned());
+    let replies = [write("new.txt", "new\n"), done.clone(), pass.clone(), done, pass];
+    let (mut agent, _server) = AgentProject::scripted(&replies);
+    with_build(&mut agent.project, FAILS);
+    let state = |agent: &AgentProject| {
+        let list = agent.run(&["sessions", "list", "--json"]).exits(0).stdout;
+        let list: Value = serde_json::from_str(&list).unwrap();
+        list["sessions"][0]["state"].clone()
+    };
+    agent.run(&["-p", "go", "--prove"]).exits(1);
+    assert_eq!(state(&agent), "failed");
+    agent = agent.with_file("other", "");
+    agent.run(&["--resume", "-p", "", "--prove"]).exits(0);
+    assert_eq!(state(&agent), "complete");
+}
+
+#[test]
 fn test_changes_by_an_agent_are_judged() {
     let test = "def test_it():\n    assert True\n";
     let replies = [write("tests/test_new.py", test), done(), PASS.to_owned()];

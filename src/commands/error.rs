@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use crate::edit::verify::REJECTED;
 use crate::edit::{Rejection, Rule};
+use crate::exec::process::ScriptProblem;
 use crate::record::result::WarningRecord;
 use crate::run::past::warnings::is_denied;
 use crate::sys::text::below;
@@ -174,6 +175,10 @@ pub(crate) enum CommandError {
         /// The log of the build's output, relative to the root.
         log: String,
     },
+    /// An agent's work is done, but `build.sh` cannot prove it.
+    #[error("the work is done, but not proven: {0}")]
+    #[diagnostic(code("build-failed"), forward(0))]
+    NoProof(ScriptProblem),
     /// Too few of a model's replies have the required form.
     #[error("{percent} % of the replies have the required form; at least {at_least} % must")]
     #[diagnostic(

@@ -84,9 +84,13 @@ fn a_session_that_is_killed_in_a_command_continues_at_its_last_step() {
     assert_eq!(listed["sessions"][0]["state"], "interrupted");
     let id = &listed["sessions"][0]["id"];
 
-    // The completed part can be replayed.
     let name = agent.project.runs().pop().unwrap();
     let name = name.file_name().unwrap().to_str().unwrap().to_owned();
+    let story = agent.project.run(&["log", &name]).exits(0).stdout;
+    let cut_short = "The call did not come to its end: the run ended first.";
+    assert!(story.contains(cut_short), "{story}");
+
+    // The completed part can be replayed.
     let replayed = agent
         .command(&["--replay", &name])
         .env("PATH", "/nowhere")

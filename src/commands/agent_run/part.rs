@@ -7,6 +7,7 @@ use super::run::AgentRun;
 use crate::commands::error::CommandError;
 use crate::edit::{EditKind, LossGuard, ParsedReply, PathPolicy};
 use crate::exec::build_script::BuildStatus;
+use crate::exec::process::ProcessError;
 use crate::model::Purpose;
 use crate::record::result::TreeState;
 use crate::record::run_files::Artifact;
@@ -66,7 +67,12 @@ impl AgentRun<'_> {
         // Files that the build creates are not part of the work.
         let besides = self.besides()?;
         self.begin_own_step(Purpose::PROOF)?;
-        match self.build(how)? {
+        let built = self.build(how).map_err(|error| match error.downcast() {
+            Ok(ProcessError::Script(problem)) => CommandError::NoProof(problem).into(),
+            Ok(error) => error.into(),
+            Err(error) => error,
+        });
+        match built? {
             None => self.judge(how, besides),
             Some(FailedBuild { status, log, .. }) => {
                 Err(CommandError::Unproven { status, log }.into())

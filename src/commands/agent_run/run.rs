@@ -333,8 +333,13 @@ impl<'c> AgentRun<'c> {
     pub fn finish(self, result: Result<String, Error>) -> Result<Outcome, Failure> {
         let (mut result, unproven) = match result.is_ok().then(|| self.prove()).transpose() {
             Ok(_) => (result, None),
-            // The answer is worth reading even if the build fails.
-            Err(error) => (Err(error), result.ok()),
+            Err(error) => {
+                if let Err(unnoted) = self.note_state(SessionState::Failed) {
+                    self.warn(unnoted.to_string());
+                }
+                // The answer is worth reading even if the build fails.
+                (Err(error), result.ok())
+            }
         };
         let mut run = self.run.into_inner();
         if let Some(worktree) = &self.worktree {

@@ -588,6 +588,7 @@ fn commands_own(told: &mut Told) {
         status: s("exit code: 1"),
         log: s("logs/x/0003-proof-tool.txt"),
     });
+    told.error(CommandError::NoProof(ScriptProblem::Missing));
     told.error(CommandError::ProtectedSummary {
         path: p("build.sh"),
         rule: Rule::ProtectedFile,

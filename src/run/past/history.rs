@@ -213,7 +213,8 @@ impl PastRun {
         let directs_agents = self.agent().is_some_and(AgentRecord::directs_agents);
         let steps = self.recorded_steps();
         let are_several = has_attempts(&steps);
-        let read = steps.into_iter().map(|step| {
+        let last = self.record.is_none().then(|| steps.len());
+        let read = (1..).zip(steps).map(|(nth, step)| {
             let reply = self.reply(&step.id());
             // An agent's changes are in the inputs of its tools.
             let changes = match &reply {
@@ -236,6 +237,7 @@ impl PastRun {
                 tools,
                 changes,
                 directs_agents,
+                is_cut_short: last == Some(nth),
             }
         });
         read.collect()

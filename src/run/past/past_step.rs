@@ -20,6 +20,8 @@ pub struct PastStep {
     pub changes: Vec<FileChange>,
     /// True if the model directs other agents, in which case its text is addressed to the user or is a report.
     pub directs_agents: bool,
+    /// True if it is the last step of a run without a record, which ended before the step did.
+    pub is_cut_short: bool,
     /// True if it is one of several parallel attempts.
     pub is_attempt: bool,
 }
@@ -50,7 +52,8 @@ impl PastStep {
         let has_worked = step.build.is_some() || self.tools.is_some();
         let is_idle = step.actions.is_empty() && !has_end && !has_worked;
         let reply = self.reply.as_ref()?.as_ref().ok()?;
-        (acts && is_idle).then(|| match step.reply.iter().any(|part| part.part == "call") {
+        let has_call = step.reply.iter().any(|part| part.part == "call");
+        (acts && is_idle).then(|| match has_call || self.is_cut_short {
             true => IdleReply::Call,
             false if self.directs_agents && !reply.trim().is_empty() => IdleReply::Words,
             false => IdleReply::NotUnderstood,

@@ -156,6 +156,7 @@ fn steps(text: &str, record: &RunRecord) -> Vec<PastStep> {
         tools: Some(text.to_owned()),
         changes: changes(text),
         directs_agents: at % 2 == 0,
+        is_cut_short: false,
         is_attempt: false,
     };
     record.steps.iter().enumerate().map(past).collect()
@@ -206,6 +207,7 @@ fn pages(text: &str) -> Vec<String> {
         tools: None,
         changes: changes(text),
         directs_agents: true,
+        is_cut_short: false,
         is_attempt: false,
     };
     let runs = [
