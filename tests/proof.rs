@@ -60,7 +60,10 @@ fn work_without_a_build_is_kept_and_not_proven() {
     let (agent, _server) = AgentProject::scripted(&replies);
     std::fs::remove_file(agent.project.path("build.sh")).unwrap();
     let run = agent.run(&["-p", "go", "--prove"]).exits(1);
-    let run = run.says(&["the work is done, but not proven: `build.sh` is missing", "hint:"]);
+    let run = run.says(&[
+        "the work is done, but not proven: `build.sh` is missing",
+        "hint:",
+    ]);
     let error = &run.result()["error"];
     assert_eq!(error["retryable"], false, "{error}");
     assert_eq!(agent.project.read("new.txt"), "new\n");
@@ -69,7 +72,13 @@ fn work_without_a_build_is_kept_and_not_proven() {
 #[test]
 fn a_session_whose_work_is_not_proven_has_failed_and_is_proven_when_resumed() {
     let (done, pass) = (done(), PASS.to_owned());
-    let replies = [write("new.txt", "new\n"), done.clone(), pass.clone(), done, pass];
+    let replies = [
+        write("new.txt", "new\n"),
+        done.clone(),
+        pass.clone(),
+        done,
+        pass,
+    ];
     let (mut agent, _server) = AgentProject::scripted(&replies);
     with_build(&mut agent.project, FAILS);
     let state = |agent: &AgentProject| {

@@ -22,6 +22,11 @@ impl LiveLines {
         Self { is_live, drawn: 0 }
     }
 
+    /// Returns `true` if the lines are drawn.
+    pub fn is_live(&self) -> bool {
+        self.is_live
+    }
+
     /// Draws the lines in place of the earlier ones, each cut to the terminal's width.
     pub fn draw(&mut self, lines: &[String]) {
         if !self.is_live {

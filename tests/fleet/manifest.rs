@@ -234,6 +234,19 @@ fn a_check_shows_the_cost_and_what_is_not_ready_and_sends_nothing() {
     ] {
         assert!(told.stdout.contains(problem), "{problem}: {}", told.stdout);
     }
+    let told = fleet
+        .run(&["check", "tasks.jsonl", "--output-format", "json"])
+        .exits(3);
+    let told: Value = serde_json::from_str(&told.stdout).unwrap();
+    let problems = told["error"]["problems"].as_array().unwrap();
+    let messages = problems
+        .iter()
+        .map(|problem| problem["message"].as_str().unwrap());
+    let ids: Vec<&str> = messages
+        .map(|it| it.split(": not ready: ").next().unwrap())
+        .collect();
+    assert_eq!(ids, ["b", "c", "d", "e", "f"]);
+    assert_eq!(problems[3]["hint"], "set it to the API key");
     assert!(server.requests().is_empty() && !fleet.has("tasks.jsonl.lock"));
 }
 

@@ -190,6 +190,32 @@ fn a_result_that_cannot_be_read_is_a_row_and_so_is_a_task_that_has_not_begun() {
 }
 
 #[test]
+fn tasks_without_a_folder_are_rows() {
+    let fleet = campaign();
+    let cost = |told: &Value| told["total"]["cost"].as_f64().unwrap();
+    let read = |fleet: &Fleet| -> Value {
+        serde_json::from_str(&report(fleet, "json").exits(0).stdout).unwrap()
+    };
+    let before = read(&fleet);
+    // What it has cost stays spent.
+    fs::remove_dir_all(fleet.path("out/lint")).unwrap();
+    let first = with(change("first"), &json!({"ref": "no-such"}));
+    fleet.tasks(&[first, change("second")]);
+    let stopped = ["--first", "1", "--stop-above", "0%"];
+    fleet
+        .run(&[&["run", "tasks.jsonl", "--out", "out"], &stopped[..]].concat())
+        .exits(1);
+    let told = read(&fleet);
+    assert!((cost(&told) - cost(&before)).abs() < 1e-6, "{told}");
+    let outcome = |name: &str| told["by"]["outcome"][name]["tasks"].clone();
+    assert_eq!(
+        (outcome("unfinished"), outcome("not-begun")),
+        (json!(1), json!(1)),
+        "{told}"
+    );
+}
+
+#[test]
 fn there_is_no_report_on_nothing_and_no_csv_of_anything_else() {
     let fleet = Fleet::new(&ModelServer::gemini(&[]));
     fs::create_dir(fleet.path("out")).unwrap();

@@ -67,6 +67,23 @@ fn all_tasks_are_done_and_a_second_start_does_nothing() {
 }
 
 #[test]
+fn a_program_gets_an_event_for_each_task_and_no_table() {
+    let fleet = Fleet::new(&ModelServer::gemini(&[GOOD; 2]));
+    fleet.tasks(&[change("a"), change("b")]);
+    let ran = run(&fleet, &["--output-format", "jsonl"]).exits(0);
+    let events: Vec<Value> = ran
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    for id in ["a  done  $", "b  done  $"] {
+        let tells = |event: &&Value| event.to_string().contains(id);
+        assert_eq!(events.iter().filter(tells).count(), 1, "{}", ran.stdout);
+    }
+    assert!(!ran.stderr.contains('\x1b'), "{}", ran.stderr);
+}
+
+#[test]
 fn a_failure_that_may_pass_is_tried_twice_more_and_no_other() {
     let busy = || Answer::error(503, &json!({"error": {"message": "busy"}}));
     let refused = || Answer::error(400, &json!({"error": {"message": "no"}}));

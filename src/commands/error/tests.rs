@@ -17,7 +17,7 @@ use crate::commands::chat::error::{ChatError, hint_in_chat};
 use crate::commands::chat::permissions::NotPermitted;
 use crate::commands::chat::permissions::file::PermissionsProblem;
 use crate::commands::dev::settings::SettingsProblem;
-use crate::commands::fleet::error::FleetError;
+use crate::commands::fleet::error::{FleetError, NotReadyTask};
 use crate::commands::mcp::NoToken;
 use crate::commands::mcp_server::NoSuchTool;
 use crate::commands::orchestrate::command::advice;
@@ -647,6 +647,11 @@ fn fleet(told: &mut Told) {
     };
     let (path, repository) = (|| p("tasks.jsonl"), || s("../web"));
     let (action, problem) = ("clone", || s("not found"));
+    let not_ready = |id| NotReadyTask {
+        id,
+        problem: problem(),
+        hint: None,
+    };
     told.error(FleetError::Manifest {
         path: path(),
         mistakes: (1..=21).map(|line| mistake(line).into()).collect(),
@@ -720,7 +725,7 @@ fn fleet(told: &mut Told) {
         },
         FleetError::Killed(id()),
         FleetError::NotReady {
-            problems: 2,
+            problems: [id(), s("b")].map(not_ready).into(),
             count: 3,
         },
         FleetError::DryRun(s("`build.sh` does not exist")),

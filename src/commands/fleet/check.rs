@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::child::{Child, own_key, write_inputs};
 use super::clone::{Origin, Repositories};
-use super::error::FleetError;
+use super::error::{FleetError, NotReadyTask};
 use super::manifest::{CheckWords, Manifest, NO_TASKS, Start, Task, Workflow};
 use super::pins;
 use crate::commands::dev::place as dev;
@@ -64,8 +64,6 @@ struct Checked<'t> {
     id: &'t str,
     #[serde(flatten)]
     cost: Cost,
-    /// The reason why the task could not begin.
-    problem: Option<String>,
 }
 
 /// Checks all tasks.
@@ -82,7 +80,7 @@ pub fn check(
     let pins = pins::pins(context, &manifest, &tasks.iter().collect::<Vec<_>>(), false)?;
     let repositories = Repositories::find(context, manifest.directory())?;
     let room = tempfile::tempdir().map_err(PathError::of("make", "a temporary directory"))?;
-    let (mut lines, mut rows) = (Vec::new(), Vec::new());
+    let (mut lines, mut rows, mut problems) = (Vec::new(), Vec::new(), Vec::new());
     for (task, pin) in tasks.iter().zip(pins) {
         context.interrupt.check()?;
         let clone = room.path().join(&task.id);
@@ -97,19 +95,22 @@ pub fn check(
         });
         // The clone is in a temporary directory, so a failure to remove it does no harm.
         let _ = fs::remove_dir_all(&clone);
-        let (cost, problem) = match checked {
-            Ok(cost) => (cost.within(task.max_cost), None),
-            Err(error) => (Cost::default(), Some(error.to_string())),
-        };
-        lines.push(match &problem {
-            None => format!("{}: {cost}", task.id),
-            Some(problem) => format!("{}: not ready: {problem}", task.id),
-        });
         let id = &*task.id;
-        rows.push(Checked { id, cost, problem });
+        let cost = checked.map(|cost| cost.within(task.max_cost));
+        let cost = cost.inspect(|cost| lines.push(format!("{id}: {cost}")));
+        let cost = cost.unwrap_or_else(|error| {
+            let problem = NotReadyTask {
+                id: id.to_owned(),
+                problem: error.to_string(),
+                hint: error.hint(),
+            };
+            lines.push(problem.to_string());
+            problems.push(problem);
+            Cost::default()
+        });
+        rows.push(Checked { id, cost });
     }
     let count = rows.len();
-    let problems = rows.iter().filter(|row| row.problem.is_some()).count();
     // The sum is unknown if the cost of any task is.
     let sum = Cost {
         likely: rows.iter().map(|row| row.cost.likely).sum(),
@@ -118,7 +119,7 @@ pub fn check(
     lines.push(format!("{}: {sum}", counted(count as u64, "task")));
     let json = json!({"schema": 1, "tasks": rows, "likely": sum.likely, "most": sum.most});
     let text = columns::folded(&lines.join("\n"), context.reporter.columns(), 2);
-    if problems > 0 {
+    if !problems.is_empty() {
         let error = FleetError::NotReady { problems, count };
         return Err(Failure {
             text: Some(text),

@@ -24,7 +24,7 @@ pub fn fleet(
             index,
             results,
         } => task::task(context, (manifest, *index), results, words),
-        FleetCommand::Run(arguments) => run::run(context, arguments, words),
+        FleetCommand::Run(arguments) => run::run(context, arguments, format, words),
         FleetCommand::Report { results, page } => {
             report::report(context, (results, page.as_deref()), format)
         }

@@ -244,11 +244,12 @@ pub enum FleetError {
     )]
     Killed(String),
     /// Some tasks could not begin.
-    #[error("{problems} of {count} tasks {} not ready", if *problems == 1 { "is" } else { "are" })]
+    #[error("{} of {count} tasks {} not ready", .problems.len(), if .problems.len() == 1 { "is" } else { "are" })]
     #[diagnostic(code("not-ready"), help("see the problem of each"))]
     NotReady {
-        /// The number of tasks that are not ready.
-        problems: usize,
+        /// The tasks that are not ready.
+        #[related]
+        problems: Vec<NotReadyTask>,
         /// The number of all tasks.
         count: usize,
     },
@@ -288,3 +289,16 @@ pub enum FleetError {
 
 /// Maximum number of mistakes shown.
 const SHOWN: usize = 20;
+
+/// A task that could not begin.
+#[derive(Debug, Clone, thiserror::Error, miette::Diagnostic)]
+#[error("{id}: not ready: {problem}")]
+pub struct NotReadyTask {
+    /// The task's id.
+    pub id: String,
+    /// The reason why it could not begin.
+    pub problem: String,
+    /// The hint for that.
+    #[help]
+    pub hint: Option<String>,
+}

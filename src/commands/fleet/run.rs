@@ -33,6 +33,7 @@ use crate::run::outcome::{Failure, Outcome};
 use crate::sys::error::Error;
 use crate::sys::files::PathError;
 use crate::sys::text::{self, one_line};
+use crate::ui::OutputFormat;
 use crate::ui::columns;
 use crate::ui::live::LiveLines;
 
@@ -50,6 +51,7 @@ const SUMMING: Duration = Duration::from_secs(2);
 pub fn run(
     context: &Context<'_>,
     arguments: &RunArgs,
+    format: OutputFormat,
     words: CheckWords<'_>,
 ) -> Result<Outcome, Failure> {
     let manifest = Manifest::read(context, &arguments.manifest)?;
@@ -64,6 +66,10 @@ pub fn run(
     let pins = pins::pins(context, &manifest, &all, true)?;
     let accounts = Ledger::of(&out).claim(&all, &pins)?;
     let mut campaign = Campaign::new(context, arguments, (&manifest, &tasks), (out, accounts))?;
+    if format == OutputFormat::JsonL {
+        // A program that follows the events gets one for each task instead.
+        campaign.live = LiveLines::new(false);
+    }
     let worked = campaign.work();
     campaign.outcome(worked)
 }
@@ -293,7 +299,7 @@ impl<'c> Campaign<'c> {
     fn report_task(&mut self, index: usize, name: &str, cost: Option<Usd>, problem: &str) {
         let id = &self.tasks[index].id;
         let cost = cost.map_or_else(String::new, |cost| format!("  {cost}"));
-        if !self.context.reporter.is_live() || name != "done" {
+        if !self.live.is_live() || name != "done" {
             self.live.clear();
             self.context.notice(format!("{id}  {name}{cost}{problem}"));
         }
@@ -301,7 +307,7 @@ impl<'c> Campaign<'c> {
 
     fn show(&mut self) {
         let now = self.context.clock.elapsed();
-        if self.context.reporter.is_live() && now.saturating_sub(self.summed) >= SUMMING {
+        if self.live.is_live() && now.saturating_sub(self.summed) >= SUMMING {
             // Only the ledger has the cost of interrupted calls.
             self.spent = Ledger::of(&self.out).spent().unwrap_or(self.spent);
             self.summed = now;

@@ -3,7 +3,7 @@
 //! Reads the folders of tasks. Guarantees that only one row of each result stays in memory.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde::Serialize;
@@ -123,13 +123,16 @@ pub fn read(
     mut look: impl FnMut(&str, &RunRecord),
 ) -> Result<Vec<TaskRow>, Error> {
     let found = files::names(directory).if_there();
-    let mut names = found
-        .map_err(PathError::of("read", directory))?
-        .unwrap_or_default();
-    names.retain(|name| directory.join(name).is_dir());
+    let found = found.map_err(PathError::of("read", directory))?;
     let ledger = Ledger::of(directory);
     let known = ledger.is_there().then(|| ledger.accounts()).transpose()?;
     let accounts = known.unwrap_or_default();
+    let folders = found.into_iter().flatten();
+    let mut names: BTreeSet<String> = folders
+        .filter(|name| directory.join(name).is_dir())
+        .collect();
+    // Tasks that have not begun, or whose folders are gone, have no folder.
+    names.extend(accounts.keys().cloned());
     let mut rows = Vec::new();
     for name in names {
         let folder = directory.join(&name);
