@@ -220,7 +220,7 @@ impl Look {
         };
         let verb = one_line(&shown.verb);
         let around = text_width(&format!("{} {verb} {aside}", shown.sign));
-        // For an order, the question has shown every character.
+        // For an imperative, the question has already shown every character.
         let line = if tool.is_order {
             shown.subject.replace('\n', " ")
         } else {
