@@ -243,7 +243,7 @@ fn breakdown(size: &Size, files: &[(String, u64)]) -> String {
         + &listed("\n    its largest directories:", &directories)
 }
 
-/// Lists the first of these, with their tokens.
+/// Lists the first few of these, with their tokens.
 fn listed(title: &str, all: &[(impl AsRef<str>, u64)]) -> String {
     let lines = all.iter().take(LARGEST).map(|(name, tokens)| {
         let name = name.as_ref().escape_debug();
