@@ -1,6 +1,6 @@
 //! A JSON object as the whole reply: tool calls, or the final answer in their place. Pure. Its keys are Claude Code's,
-//! `{"tool_calls": [{"name": …, "parameters": {…}}]}` or `{"response": …}`, or the program's own, `{"thoughts": …,
-//! "calls": [{"tool": …, "input": {…}}]}` or an `answer`.
+//! `{"tool_calls": [{"name": …, "parameters": {…}}]}` or `{"response": …}`, or the program's own,
+//! `{"thoughts": …, "calls": [{"tool": …, "input": {…}}]}` or an `answer`.
 //!
 //! A reply that does not have this form, or that calls a tool in a way that does not fit its description, is a fault as
 //! a whole: none of it is carried out, and nothing is guessed. The offered schema allows exactly what is supported,
