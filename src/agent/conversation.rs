@@ -220,7 +220,7 @@ pub struct Conversation {
     /// The part of the history that is no longer sent; `None` if all of it is sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truncation: Option<Truncation>,
-    /// Set while the changes of the last run are in a scratch tree alone. If it is still set when the next run begins,
+    /// Set while the changes of the last run are only in a scratch tree. If it is still set when the next run begins,
     /// they were discarded.
     #[serde(default, skip_serializing_if = "is_default")]
     pub is_unapplied: bool,
@@ -336,8 +336,8 @@ impl Conversation {
         }
     }
 
-    /// Returns the last request and the agent's last words, for a user who resumes the conversation; `None` if nothing
-    /// was requested.
+    /// Returns the last request and the agent's last message, for a user who resumes the conversation; `None` if
+    /// nothing was requested.
     pub fn recap(&self) -> Option<String> {
         let request = self.requests.last()?;
         let mut history = self.history.iter().rev();

@@ -1,4 +1,4 @@
-//! The end of an agent's work: its last words, objections to them, and the tool failures allowed. Plain data.
+//! The end of an agent's work: its final message, objections to it, and the tool failures allowed. Plain data.
 
 use super::conversation::HistoryMessage;
 use super::error::AgentError;
@@ -14,10 +14,10 @@ pub enum ToolTries {
     UpTo(u32),
 }
 
-/// An objection to an agent's last words.
+/// An objection to an agent's final message.
 #[derive(Debug)]
 pub enum Objection {
-    /// The words are not in the required form. The model is told why, and the reply counts as a failure.
+    /// The final message is not in the required form. The model learns why, and the reply counts as a failure.
     Words(String),
     /// The work is not done: the model gets this message and continues.
     NotDone(HistoryMessage),
@@ -44,14 +44,14 @@ pub enum Next {
 /// The end of an agent's work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {
-    /// The agent's last words.
+    /// The text of the agent's final message.
     pub words: String,
-    /// The tool that carried the words, and the call's id; `None` if they came in a reply without a tool.
+    /// The tool that carried the message, and the call's id; `None` if it came in a reply without a tool.
     pub by: Option<(String, String)>,
 }
 
 impl Ended {
-    /// Creates the response to these words: the result of the tool that carried them, or a note if there was no tool.
+    /// Creates the response to this message: the result of the tool that carried it, or a note if there was no tool.
     pub(super) fn message(&self, text: String) -> HistoryMessage {
         match &self.by {
             Some((tool, id)) => HistoryMessage::of_tool(tool, id, text),

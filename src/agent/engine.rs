@@ -52,7 +52,7 @@ pub struct Agent<'a> {
     pub permissions: &'a dyn Permissions,
     /// Chooses the part of a conversation to send.
     pub memory: &'a dyn Memory,
-    /// Checks its last words and may object; receives the number of successful tool calls.
+    /// Checks its final message and may object; receives the number of successful tool calls.
     pub ending: &'a dyn Fn(&Ended, u32) -> Result<(), Objection>,
     /// The number of consecutive replies that may be malformed; 0 counts as 1.
     pub tries: u32,
@@ -104,8 +104,8 @@ impl Agent<'_> {
         self.take_on(conversation, request.map(UserRequest::from).as_ref())
     }
 
-    /// Works on `prompt` alone, in a new conversation that is not resumed, and returns the last words. The host decides
-    /// by the agent's purpose whether to save the conversation.
+    /// Works on `prompt` alone, in a new conversation that is not resumed, and returns the final message. The host
+    /// decides by the agent's purpose whether to save the conversation.
     ///
     /// # Errors
     /// Fails if the work does not finish.
@@ -383,7 +383,7 @@ impl Agent<'_> {
         }
     }
 
-    /// Ends the work with the agent's last words, unless there is an objection to them.
+    /// Ends the work with the agent's final message, unless there is an objection to it.
     pub(super) fn end(&self, ended: Ended, work: &mut Work<'_>) -> Result<Next, AgentError> {
         match (self.ending)(&ended, work.progress.succeeded) {
             Ok(()) => Ok(Next::Done(ended)),

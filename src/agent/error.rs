@@ -168,11 +168,11 @@ pub enum AgentError {
     #[error(transparent)]
     #[diagnostic(code("over-budget"), help("{}", more_money(.0)))]
     OverBudget(OverBudget),
-    /// The model gave no complete reply.
+    /// The model returned no complete reply.
     #[error(transparent)]
     #[diagnostic(forward(0), help("{}", .0.hint_with_config()))]
     Model(#[from] ModelError),
-    /// An MCP server gave no result.
+    /// An MCP server returned no result.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Mcp(McpError),
@@ -180,7 +180,7 @@ pub enum AgentError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Process(#[from] ProcessError),
-    /// The agent's host failed for a reason of its own.
+    /// Any other error of the surrounding run.
     #[error("{0}")]
     #[diagnostic(transparent)]
     Host(Error),
@@ -291,7 +291,7 @@ impl AgentError {
     }
 }
 
-/// An error in a reply that does not have the protocol's form.
+/// An error in a reply that does not follow the protocol's format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{problem}", .line.map(|line| format!("line {line}: ")).unwrap_or_default())]
 pub struct Fault {

@@ -19,7 +19,7 @@ pub enum Note<'n> {
     Thoughts(&'n str),
     /// A tool was called, successfully or not; includes the tool's effect if the tool exists.
     Acted(Box<Action>, Option<Effect>),
-    /// The words that ended the work without a tool.
+    /// The message that ended the work without a tool.
     Answered(&'n str),
     /// The work was judged; `true` if it passed.
     Judged(bool),

@@ -115,7 +115,7 @@ impl TokenCounts {
 /// Replaces the conversation with a summary written by the model and the user's requests.
 #[derive(Debug, Clone, Copy)]
 pub struct Compress<'a> {
-    /// The number of tokens, including the system prompt, from which the conversation is compressed.
+    /// The number of tokens, including the system prompt, at which the conversation is compressed.
     pub limit: u64,
     /// The instructions for the summary; the conversation follows.
     pub instructions: &'a str,
@@ -136,8 +136,9 @@ impl Memory for Compress<'_> {
         })
     }
 
-    /// Compresses the conversation. The window is smaller than the limit by an unknown amount, so a summary is
-    /// requested of half of what did not fit, and the model itself rejects the next prompt if it is still too long.
+    /// Compresses the conversation. The window is smaller than the limit by an unknown amount, so the request for a
+    /// summary is limited to half the size of the prompt that did not fit. If the next prompt is still too long, the
+    /// model itself rejects it.
     fn shorten(
         &self,
         frame: Frame<'_>,

@@ -1,6 +1,7 @@
 //! Permissions: the calls that an agent may make.
 //!
-//! Checked before every call, by the tool's effect rather than by its name. One permission can narrow down another.
+//! Checked before every call, by the tool's effect rather than by its name. Permissions can be nested: each layer
+//! narrows the one inside it.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};

@@ -26,7 +26,7 @@ use crate::sys::text::regex;
 const ALLOWED: &str = "cat, head, tail, ls, dir, tree, git status, git diff, git log, npm test, npm run build, \
                        ./build.sh";
 
-/// The project's own checks, each as the words written by the model and the words to run.
+/// The project's own checks: for each, the words that the model writes and the words to run.
 const CHECKS: [(&[&str], &[&str]); 6] = [
     (&["npm", "test"], &["npm", "test"]),
     (&["npm", "run", "build"], &["npm", "run", "build"]),
@@ -57,7 +57,7 @@ pub struct AuditCommands<'a> {
     pub root: &'a Path,
     /// The `PATH` that is searched for git.
     pub path: Option<&'a OsStr>,
-    /// Further commands that the user allows, each as its words.
+    /// Further commands that the user allows, each split into words.
     pub own: &'a [Vec<String>],
     /// The time limit of a check.
     pub check_timeout: Duration,

@@ -387,7 +387,7 @@ pub struct ToolOutput {
     pub command: CommandEnd,
     /// Set if the call counts as failed although the tool ran; the text then says why.
     pub is_failure: bool,
-    /// The output of the command alone, as the text has it.
+    /// The output of the command alone, as it appears in the text.
     pub printed: Option<String>,
     /// The outcome for the user, in a few words: `575 lines`.
     pub brief: Option<String>,

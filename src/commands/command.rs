@@ -77,7 +77,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// Returns the flags of the agent to start, if they are those of every agent.
+    /// Returns the flags common to all agents, if the command starts an agent that has them.
     pub fn agent(&self) -> Option<&AgentArgs> {
         match self {
             Self::Dev(DevArgs { agent, .. })

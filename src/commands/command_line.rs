@@ -48,7 +48,7 @@ pub struct Cli {
     #[arg(skip)]
     pub name: String,
 
-    /// The words that were parsed.
+    /// The arguments that were parsed.
     #[arg(skip)]
     words: Vec<OsString>,
 
@@ -145,7 +145,7 @@ pub struct Cli {
 }
 
 impl Cli {
-    /// Returns the treatment of the edits if the run fails.
+    /// Returns whether to keep or revert the edits if the run fails.
     pub(crate) fn on_failure(&self) -> OnFailure {
         let default = self.scratch.map_or(OnFailure::Keep, |_| OnFailure::Revert);
         self.on_failure.unwrap_or(default)
@@ -256,8 +256,8 @@ impl Cli {
         Ok(cli)
     }
 
-    /// Parses the command line with additional flags, given as names and words, in front. Flags on the command line
-    /// take precedence and exclude conflicting ones; restrictions add up.
+    /// Parses the command line with additional flags in front, each given by its name and as an argument. Flags on the
+    /// command line take precedence and exclude conflicting ones; restrictions add up.
     ///
     /// # Errors
     ///

@@ -434,7 +434,7 @@ struct FailedBuild {
     output: String,
     /// The code around the locations named in the output, if only part of the code is sent.
     places: String,
-    /// The files that the run has changed, and others of which the sent part of the code shows an earlier state.
+    /// The files that the run has changed, and others whose earlier state is in the part of the code that was sent.
     present: Vec<PresentFile>,
 }
 

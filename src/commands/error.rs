@@ -179,14 +179,14 @@ pub(crate) enum CommandError {
     #[error("the work is done, but not proven: {0}")]
     #[diagnostic(code("build-failed"), forward(0))]
     NoProof(ScriptProblem),
-    /// Too few of a model's replies have the required form.
+    /// Too few of a model's replies are in the required format.
     #[error("{percent} % of the replies have the required form; at least {at_least} % must")]
     #[diagnostic(
         code("unreliable"),
         help("another model may keep to the format better")
     )]
     Unreliable {
-        /// The percentage of replies that have the required form.
+        /// The percentage of replies in the required format.
         percent: u8,
         /// The required percentage.
         at_least: u8,
@@ -202,7 +202,7 @@ pub(crate) enum CommandError {
     #[error("`{0}` is a command for a conversation, not a request to send")]
     #[diagnostic(code("usage"), help("{}", outside(.0)))]
     PromptCommand(String),
-    /// The request has the form of a command, but no command has this name.
+    /// The request looks like a command, but no command has this name.
     #[error("there is no command `/{0}`")]
     #[diagnostic(
         code("usage"),

@@ -349,7 +349,7 @@ impl Screen {
                     self.begun.borrow_mut().push_str(piece);
                 }
                 let came = output_tokens + thought_tokens;
-                // Pieces are too frequent for an update of the status bar for each.
+                // Pieces arrive too often to update the status bar for each of them.
                 if came >= self.came.get() + SEEN_TO_GROW {
                     let more = came - self.came.replace(came);
                     self.status(|status| status.used = status.used.saturating_add(more));

@@ -70,7 +70,7 @@ fn codes<'de, D: Deserializer<'de>>(json: D) -> Result<Vec<String>, D::Error> {
     checked.map(|code| code.map_err(D::Error::custom)).collect()
 }
 
-/// The hint for values that cannot be a flag's.
+/// The hint for values that no flag accepts.
 const FORM: &str = "give flags by their names, with `true`, a text, a number, or a list of texts";
 
 /// Creates the error for invalid flags at `place`, a model's entry.
@@ -139,7 +139,7 @@ fn project_gate(root: &Path) -> Result<ProjectGate, HomeFileProblem> {
     home_file::parse_file(content.as_deref(), PROJECT_GATE, without)
 }
 
-/// Returns the command line with the flags in the user's file, by their names.
+/// Returns the command line with the flags from the user's file, a JSON object with a field for each flag.
 fn with_users(cli: &Cli, content: &[u8]) -> Result<Cli, Misplaced> {
     let json = positions::text(content)?;
     let at = Positions(json);
@@ -152,7 +152,7 @@ fn with_users(cli: &Cli, content: &[u8]) -> Result<Cli, Misplaced> {
             let reason = format!("`{name}` can only be given on the command line");
             return Err(at.problem(place, reason));
         }
-        // A flag that is off is not given.
+        // A flag set to `false` adds no argument, so its name is checked here.
         if value == false {
             Cli::check_flag(&[], &name).map_err(|reason| at.problem(place, reason))?;
         }

@@ -96,7 +96,7 @@ struct Painter<'r> {
 }
 
 impl Painter<'_> {
-    /// Paints the story of a run, with details only for its last step.
+    /// Renders the story of a run, with details only for its last step.
     fn run(&mut self, context: &Context<'_>, record: &RunRecord) {
         let mut run = PastRun::at(&context.project, record.log.as_deref().unwrap_or_default());
         run.record = Some(record.clone());
@@ -111,7 +111,7 @@ impl Painter<'_> {
         let values: Vec<_> = story.facts.iter().map(block::value).collect();
         self.table(&Table::new(&names, &[], "", [Row::new(values, [])], 1));
         let sections = story.sections.iter().chain(&story.calls);
-        // Of several attempts, the last one may not be the one that was taken.
+        // If there were several attempts, the last one may not be the one that was taken.
         let mut steps = sources.steps.iter();
         let taken = steps.rposition(|past| past.step.is_applied());
         let last = match taken.filter(|_| record.exit.code == 0) {

@@ -45,12 +45,13 @@ pub struct AgentOptions {
     pub session: SessionChoice,
     /// The model to ask.
     pub choice: ModelChoice,
-    /// The flags of every agent.
+    /// The flags common to all agents.
     pub agent: AgentArgs,
 }
 
 impl AgentOptions {
-    /// Combines an agent's own flags with those of every agent. If the prompt is `-`, reads it from standard input.
+    /// Combines an agent's own flags with those common to all agents. If the prompt is `-`, reads it from standard
+    /// input.
     ///
     /// # Errors
     /// Fails if standard input is blank or cannot be read, or the prompt is a slash command.
@@ -115,13 +116,13 @@ pub struct Workspace<'c, F: SessionForm = SessionFile> {
     pub stored: StoredSession<'c, F>,
     /// The agent's processes, which end with the workspace.
     pub processes: RefCell<Processes<'c>>,
-    /// Commands that the user lets an auditor run, each split into words.
+    /// Commands that the user allows an auditor to run, each split into words.
     pub audit_commands: Vec<Vec<String>>,
     /// Paths that agents may not access, with links resolved.
     pub closed: Vec<PathBuf>,
     /// Record of the replayed run, if any.
     pub recorded: Option<AgentRecord>,
-    /// The flags of every agent.
+    /// The flags common to all agents.
     pub flags: AgentArgs,
     /// Warning for the record if commands should be sandboxed but are not.
     pub uncontained: Option<String>,
@@ -343,8 +344,8 @@ fn open_session(
     Ok(session)
 }
 
-/// Checks that git ignores the key files and does not track them, and that the paths of directories that an agent
-/// writes to hold nothing else.
+/// Checks that git ignores the key files and does not track them, and that `logs` and `agent-config`, where an agent
+/// writes, are directories if they exist.
 ///
 /// # Errors
 /// Fails if git tracks a key file or does not ignore it, or `logs` or `agent-config` is not a directory.

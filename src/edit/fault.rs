@@ -92,7 +92,7 @@ impl ReplyFault {
 }
 
 impl Rejection {
-    /// Returns whether the fault forbids writing the file at `path`, whatever its content.
+    /// Returns whether one of the faults forbids writing the file at `path`, whatever its content.
     pub(crate) fn is_of(&self, path: &str) -> bool {
         self.faults.iter().any(|fault| match &fault.kind {
             FaultKind::Path { path: of, .. } | FaultKind::Decorated { path: of, .. } => of == path,

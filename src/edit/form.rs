@@ -34,7 +34,7 @@ const DIFFS: [&str; 3] = ["diff", "patch", "rej"];
 /// Minimum number of lines for a text to count as numbered.
 const FEWEST_NUMBERED: usize = 3;
 
-/// A function that returns the line that shows that a text is in a format, if it is.
+/// A detector of a format: returns the line that shows it, or `None` if the text is not in it.
 type Shows = fn(&str) -> Option<usize>;
 
 /// Returns the other edit format used in the new text of the file at `path`, with the line that shows it, starting at

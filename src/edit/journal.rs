@@ -92,7 +92,7 @@ impl Journal {
             disk::sync(&disk::open(directory)?)
         };
         write().map(|()| journal).map_err(|error| {
-            // If a journal remains all the same, it records nothing that has happened.
+            // If a journal remains nevertheless, it records nothing that has happened.
             let _ = disk::remove_file(&unfinished);
             let _ = disk::remove_file(&path);
             PathError::of("write the journal", path)(error)

@@ -25,7 +25,7 @@ const NAMED: usize = 10;
 const EXPLAINED: usize = 3;
 /// Maximum number of edit distances computed for a fault.
 const DISTANCES: usize = 3000;
-/// Number of bytes of a line that are compared and shown, at most.
+/// Maximum number of bytes of a line that are compared and shown.
 const LONGEST: usize = 200;
 
 /// The text of a file as it was sent to the model.
@@ -247,7 +247,7 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Returns the shown line with the smallest edit distance from `sought`, and its number; `None` if no line has anything
-/// in common with it. The time is bounded: after many candidates, the best one so far counts.
+/// in common with it. The time is bounded: after many candidates, the best one so far is returned.
 fn nearest<'t>(text: &'t str, shown: &[Range<usize>], sought: &str) -> Option<(usize, &'t str)> {
     let sought = sought.as_bytes()[..sought.len().min(LONGEST)].to_vec();
     let mut counts = [0_i32; 256];

@@ -69,7 +69,7 @@ fn numbered<'t>(run: &[Line<'t>], change: Change, kinds: &[LineKind]) -> Vec<Num
     numbered.collect()
 }
 
-/// Returns whether a line is blank or consists of brackets alone: a diff finds such lines in common anywhere.
+/// Returns whether a line is blank or consists only of brackets: a diff finds such lines in common anywhere.
 fn says_nothing(line: &[u8]) -> bool {
     !line
         .iter()

@@ -1,4 +1,4 @@
-//! The mounts that files lie on. Reads the disk.
+//! The mounts that files are on. Reads the disk.
 
 use std::fs::Metadata;
 use std::io;
@@ -8,7 +8,7 @@ use std::path::Path;
 /// A device, and the mount ID if the system reports it.
 pub type Mount = (u64, Option<u64>);
 
-/// Returns the mount that a path lies on; the device alone would not distinguish bind mounts.
+/// Returns the mount that a path is on; the device alone would not distinguish bind mounts.
 pub fn mount_of(path: &Path, metadata: &Metadata) -> io::Result<Mount> {
     Ok((metadata.dev(), mount_id(path)?))
 }

@@ -25,7 +25,7 @@ pub struct ParsedReply {
     pub edits: Vec<FileEdit>,
     /// The syntax faults; a reply with any must not be applied.
     pub faults: Vec<ReplyFault>,
-    /// The paths named by more than one block; the last block counts.
+    /// The paths named by more than one block; the last block wins.
     pub repeated: Vec<String>,
     /// The files in which not all replacements were found.
     pub unlocated: Vec<FileEdit>,

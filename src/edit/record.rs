@@ -1,6 +1,6 @@
 //! The records of a journal: each rename in progress, and the data needed to undo it.
 //!
-//! Pure. Guarantees that a parsed record names nothing that no run may change: a journal may lie where a build can
+//! Pure. Guarantees that a parsed record names nothing that no run may change: a journal may be where a build can
 //! write.
 
 use std::collections::BTreeSet;
@@ -89,7 +89,7 @@ impl Record {
         }
     }
 
-    /// Returns the first name that no run may change, if any: a journal may lie where a build can write.
+    /// Returns the first name that no run may change, if any: a journal may be where a build can write.
     fn forbidden(&self) -> Option<String> {
         let is_run = |folder: &String| {
             let name = folder.strip_prefix("logs/");

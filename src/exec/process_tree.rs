@@ -53,7 +53,7 @@ impl ProcessTree {
         }
     }
 
-    /// Waits for the leader to end, and reaps adopted processes meanwhile.
+    /// Waits for the leader to end, and reaps adopted processes while waiting.
     pub fn wait_for_leader(self) {
         while self.leader_status().is_none() {
             // If nothing could be reaped, the process that ended is the leader, or the wait for any process would

@@ -280,7 +280,8 @@ impl Sandbox {
         let mut arguments = self.arguments(source);
         loop {
             match self.enter_with(&arguments, interrupt, env, scratch) {
-                // Retry if the arguments changed meanwhile, for example because another project came or went.
+                // Retry if the arguments have changed in the meantime, for example because another project came or
+                // went.
                 Err(SandboxProblem::Unusable(reason)) => {
                     let before = std::mem::replace(&mut arguments, self.arguments(source));
                     if before == arguments {
@@ -460,7 +461,7 @@ impl Sandbox {
             let path = resolved(&path);
             // The command that created it must not use a link to make something outside visible.
             if path.starts_with(root) {
-                // `-try`, because a running command may remove it meanwhile.
+                // `-try`, because a running command may remove it in the meantime.
                 list.add("--ro-bind-try", &[&path, &path]);
             }
         }

@@ -1,10 +1,11 @@
 //! Scratch trees: copies of the project in which files can be changed without touching the project.
 //!
 //! A tree is an overlay over the project, mounted at the project's own path in a mount namespace of its own, so that
-//! builds find their caches and no path changes. Where that is impossible, it is a copy: by reflink if the file system
-//! can, mounted at the project's path if a namespace can be made, else used at its own path. Files lie in a place
-//! outside the project, which is removed with the tree, or by a later one if this program was killed. The namespaces
-//! live as long as the tree's descriptors; no process keeps them. Outside Linux, every tree is a copy.
+//! builds find their caches and no path changes. Where that is impossible, it is a copy: a reflink if the file system
+//! supports that, mounted at the project's path if a namespace can be created, or else used at its own path. The files
+//! are in a place outside the project, which is removed with the tree, or by a later tree if this program was killed.
+//! The namespaces live as long as the tree's descriptors; no process keeps them alive. Outside Linux, every tree is a
+//! copy.
 
 mod copy;
 mod mounting;
@@ -254,7 +255,8 @@ impl Scratch {
     }
 
     /// Collects the changes that an overlay has recorded for a directory: the one with this path in its layers, in the
-    /// tree and in the project. If the project's is hidden, its contents have left no trace of their own in the layers.
+    /// tree and in the project. If the project's directory is hidden, the layers do not record the removal of its
+    /// contents separately.
     fn compare(
         &self,
         [layers, tree, project]: [&[PathBuf]; 3],
@@ -330,7 +332,7 @@ impl Scratch {
     }
 }
 
-/// A maker of trees of the first kind that works.
+/// Creates trees, each of the first kind that works.
 #[derive(Debug, Clone)]
 struct Maker {
     project: PathBuf,
@@ -443,8 +445,8 @@ fn entries(directory: &Path) -> io::Result<Vec<std::ffi::OsString>> {
     list.map(|entry| Ok(entry?.file_name())).collect()
 }
 
-/// Returns the directories with this name in `directories`, and true if one of these has something else with the name.
-/// Links are not followed.
+/// Returns the directories with this name in `directories`, and `true` if one of these contains something else by that
+/// name. Links are not followed.
 fn inside(directories: &[PathBuf], name: &OsStr) -> io::Result<(Vec<PathBuf>, bool)> {
     let (mut found, mut has_others) = (Vec::new(), false);
     for path in directories.iter().map(|directory| directory.join(name)) {

@@ -3,9 +3,10 @@
 //!
 //! Touches `/proc` and the processes found there. Leftovers are recognized by their session, which is their
 //! supervisor's. Those that created their own session are found through their parents or, if these have ended, as
-//! children that this process has adopted as a [subreaper](install), in sessions that are new since. Guarantees that no
-//! other process is mistaken for a leftover. Outside Linux, nothing is searched for, so a command that kills its
-//! supervisor keeps running there. A command that kills both its supervisor and this program is never found.
+//! children that this process has adopted as a [subreaper](install), in sessions that did not exist when adoption
+//! began. Guarantees that no other process is mistaken for a leftover. Outside Linux, nothing is searched for, so a
+//! command that kills its supervisor keeps running there. A command that kills both its supervisor and this program is
+//! never found.
 
 use std::collections::HashSet;
 use std::process::{Child, Command};
@@ -129,7 +130,8 @@ impl Adoption {
         Self { earlier }
     }
 
-    /// Ends everything adopted since, without a grace period: these processes have left the group that had one.
+    /// Ends everything adopted since the start, without a grace period: these processes have left the group that had
+    /// one.
     pub fn end(self) {
         let Some(earlier) = self.earlier else {
             return;

@@ -24,7 +24,8 @@ const API_VERSION: &str = "2024-10-21";
 const NEWER_FORM: &str = "/openai/v1";
 
 /// Creates the entry for the model behind a deployment of the resource at `endpoint`, for agents that use the vendor's
-/// native tool calls; `api_version` has a default. Neither name may need escaping in a URL; see [`is_plain`].
+/// native tool calls; `api_version` has a default. Both names must be usable in a URL without escaping; see
+/// [`is_plain`].
 pub fn azure_spec(endpoint: &Endpoint, deployment: &str, api_version: Option<&str>) -> ModelSpec {
     ModelSpec {
         base_url: Some(endpoint.base().to_owned()),

@@ -1,7 +1,7 @@
 //! Facts about the vendors' models that the table lacks, such as successors and retirement dates. Pure.
 //!
 //! The facts are in `catalogue.json`, taken from the vendors' pages on the date given there as `read`. Each `entry` has
-//! the form of one in `models.json`, and can be copied there.
+//! the format of an entry in `models.json`, and can be copied there.
 
 use std::sync::LazyLock;
 

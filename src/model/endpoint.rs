@@ -1,4 +1,4 @@
-//! Selects the server for a model: its entry's, the environment's, or its vendor's. Pure.
+//! Selects the server for a model: the one in the model's entry, the one in the environment, or the vendor's own. Pure.
 
 mod ollama_host;
 

@@ -174,7 +174,7 @@ pub enum ModelError {
     /// The answer is not a JSON object: it is compressed, not UTF-8, or an array.
     #[error("the model's answer {0}")]
     Malformed(String),
-    /// The answer is not JSON, or does not have the vendor's form.
+    /// The answer is not JSON, or is not in the vendor's format.
     #[error(
         "the model's answer {}: {source}; it begins `{snippet}`",
         if .source.is_eof() { "ends in the middle of its JSON" } else { "is not the JSON that was expected" }

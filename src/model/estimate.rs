@@ -183,7 +183,7 @@ pub fn with_repairs(
 #[derive(Debug, Clone, PartialEq, thiserror::Error, miette::Diagnostic)]
 #[diagnostic(code("build-failed/budget"))]
 pub enum OverBudget {
-    /// The prompt leaves too little money for an answer.
+    /// The prompt leaves too little of the budget for an answer.
     #[error(
         "the next call may cost more than is left: {spent} of {limit} is spent, and the prompt alone has about \
          {prompt_tokens} tokens"

@@ -290,7 +290,7 @@ impl Wire for Gemini {
     }
 }
 
-/// Assembles a streamed answer, whose pieces have the form of whole answers, each with the next parts.
+/// Assembles a streamed answer, whose pieces are formatted like whole answers, each with the next parts.
 #[derive(Default)]
 struct GeminiStream {
     /// The fields of the pieces other than the candidates.

@@ -43,7 +43,7 @@ const LAST_GRACE: Duration = Duration::from_millis(50);
 const LAST_READS: usize = 4;
 /// Average number of a request's bytes per token, used to compare a prompt with a rate limit.
 const BYTES_PER_TOKEN: u64 = 4;
-/// Maximum size of an error's body, in bytes; vendors' are a few hundred.
+/// Maximum size of an error's body, in bytes; vendors send a few hundred.
 const FAILURE_LIMIT: u64 = 1 << 20;
 
 /// A model behind a vendor's API.
@@ -134,7 +134,8 @@ impl<'a> HttpModel<'a> {
         wait.unwrap_or_default().min(self.timeout)
     }
 
-    /// Waits until the pace allows a call, but no longer than `most`. Other processes may prolong the wait meanwhile.
+    /// Waits until the pace allows a call, but no longer than `most`. Other processes may prolong the wait in the
+    /// meantime.
     fn keep_pace(&self, mut most: Duration, listener: &dyn Listener) -> Result<(), Interrupted> {
         loop {
             let pause = self.pause().min(most);
@@ -410,7 +411,7 @@ impl Model for HttpModel<'_> {
                 .filter(|wait| !wait.is_zero())
                 .unwrap_or_else(|| retry::backoff(tries, jitter))
                 .max(self.pause());
-            // Other processes may slow down the pace meanwhile.
+            // Other processes may slow down the pace in the meantime.
             while !wait.is_zero() {
                 if wait > left() {
                     let error = Box::new(error);

@@ -156,7 +156,7 @@ pub(super) struct Dialect {
     pub in_segments: bool,
     /// True if cache marks tell the server what to cache.
     pub by_marks: bool,
-    /// Additional fields, of which null ones are left out.
+    /// Additional fields; null ones are left out.
     pub rest: Value,
 }
 

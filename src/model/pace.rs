@@ -1,7 +1,7 @@
 //! The pace that several processes keep together, so that they stay within a server's rate limits.
 //!
 //! Touches a file for each server and key, which holds the time before which no process makes calls. Guarantees that
-//! the key is not in the file, and that the latest time counts. If the file cannot be used, calls are made without a
+//! the key is not in the file, and that the latest time wins. If the file cannot be used, calls are made without a
 //! pace.
 
 use std::os::unix::fs::FileExt as _;

@@ -133,7 +133,7 @@ pub struct Rates {
     pub output: Usd,
 }
 
-/// A price as an entry in `models.json` has it.
+/// A price, as written in an entry of `models.json`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PriceEntry {
@@ -159,7 +159,7 @@ impl PriceEntry {
 }
 
 impl From<PriceEntry> for Price {
-    /// Converts to the first of the prices. Rates that are left out are those of the input.
+    /// Converts to the first of the prices. Rates that are left out default to the input rate.
     fn from(entry: PriceEntry) -> Self {
         let rates = |input, cached_input: Option<Usd>, cache_write: Option<Usd>, output| Rates {
             input,

@@ -1,7 +1,7 @@
 //! Prompts: the specification's system prompts, and the sections that follow them.
 //!
 //! Pure. Sections come in the specification's order, or in one that gives a repair the same beginning as the first
-//! query; a line of its own introduces each.
+//! query; each is introduced by a line of its own.
 
 use std::borrow::Cow;
 use std::fmt;

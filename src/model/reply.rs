@@ -33,13 +33,13 @@ pub struct Reply {
     pub calls: Vec<Call>,
     /// All parts in order, thinking included, if the wire format has an order; otherwise empty.
     pub parts: Vec<ReplyPart>,
-    /// The reason that it ended, which is never one of an incomplete answer.
+    /// The reason that it ended; never one that marks an incomplete answer.
     pub end: End,
     /// The vendor's finish reason.
     pub finish: String,
     /// The usage of the call, and what answered it.
     pub spent: Spent,
-    /// True if it comes from a log, which lacks a secret that was redacted.
+    /// True if it comes from a log in which a secret was redacted.
     pub is_redacted: bool,
 }
 

@@ -43,7 +43,7 @@ pub struct ModelSpec {
     pub reasoning_effort: Option<ReasoningEffort>,
     /// The thinking mode of Anthropic's models; `None`: off.
     pub thinking: Option<Thinking>,
-    /// The sampling temperature; `None`: the query's or the server's, since many models reject one.
+    /// The sampling temperature; `None`: the query or the server decides, since many models reject one.
     #[serde(deserialize_with = "fields::temperature")]
     pub temperature: Option<f64>,
     /// The form of its tool calls; `None`: the agent's own choice.
@@ -60,7 +60,7 @@ pub struct ModelSpec {
     /// The format of its replies with edits.
     #[serde(deserialize_with = "fields::or_default")]
     pub reply_format: ReplyFormat,
-    /// The flags for commits: the level of the gate, the place of the build and the strategy.
+    /// Default flags for commits: `gate`, `scratch` and `strategy`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gate: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]

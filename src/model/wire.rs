@@ -169,7 +169,7 @@ pub(super) trait Assembler {
     /// Processes the data of an event, and passes its text to `listener`.
     ///
     /// # Errors
-    /// Fails if the event reports an error, or does not have the vendor's form.
+    /// Fails if the event reports an error, or is not in the vendor's format.
     fn event(&mut self, data: &[u8], listener: &dyn Listener) -> Result<(), ModelError>;
 
     /// Returns whether the answer is over, even if the connection stays open.
@@ -187,7 +187,7 @@ pub(super) trait Assembler {
     fn finish(self: Box<Self>) -> Option<Vec<u8>>;
 }
 
-/// Removes those of an object's fields that are null.
+/// Removes the null fields of an object.
 pub(super) fn object(mut fields: Value) -> Value {
     if let Value::Object(fields) = &mut fields {
         fields.retain(|_, value| !value.is_null());

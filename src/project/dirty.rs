@@ -26,8 +26,8 @@ const LARGEST: u64 = 64 * MIB;
 /// Maximum number of directory entries to examine for untracked files.
 const LOOKED_AT: usize = 100_000;
 
-/// Lists the files below `root`, with links resolved, that differ from git's index or are untracked, formatted like
-/// `git status --short` and sorted by path.
+/// Lists the files below `root`, a path with links resolved, that differ from git's index or are untracked, formatted
+/// like `git status --short` and sorted by path.
 ///
 /// # Errors
 /// Fails if there is no repository or its index cannot be read.
@@ -49,7 +49,7 @@ pub fn dirty(root: &Path) -> Result<Vec<String>, ProjectProblem> {
     Ok(found.into_iter().map(line).collect())
 }
 
-/// Returns those of the paths below `root`, with links resolved, whose tracked files differ from git's index, or whose
+/// Returns the `paths` below `root`, a path with links resolved, whose tracked files differ from git's index, or whose
 /// index entries differ from the last commit. Without git, or before the first commit, only the index is compared.
 ///
 /// # Errors

@@ -249,7 +249,7 @@ impl Project {
             .try_for_each(|file| self.check_untracked(file))
     }
 
-    /// Returns those of these files that exist in `agent-config`.
+    /// Returns the given files that exist in `agent-config`.
     fn there<'k>(&self, files: impl IntoIterator<Item = &'k str>) -> impl Iterator<Item = &'k str> {
         let files = files.into_iter();
         files.filter(|file| self.config().join(file).symlink_metadata().is_ok())

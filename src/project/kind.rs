@@ -87,7 +87,7 @@ impl ProjectKind {
         self.leaves.split_ascii_whitespace()
     }
 
-    /// Returns the lines of `.gitignore` for those of these paths that builds of any kind are known to make.
+    /// Returns the lines of `.gitignore` for the paths that builds of any kind are known to create.
     pub fn ignoring(paths: &BTreeSet<String>) -> impl Iterator<Item = &'static str> {
         let is_for = |line: &str, path: &String| {
             let name = path.rsplit('/').next().unwrap_or_default();

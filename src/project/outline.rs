@@ -40,7 +40,7 @@ static FUNCTION: LazyLock<Regex> = LazyLock::new(|| regex(r"([\w:$?!~]+(?:<[^(]*
 pub struct Signature<'t> {
     /// The line's number, counted from 1.
     pub line: usize,
-    /// The line's text, trimmed and cut, with the parameters on the lines that follow.
+    /// The line's text, trimmed and truncated, with the parameters on the lines that follow.
     pub text: Cow<'t, str>,
 }
 

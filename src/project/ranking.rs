@@ -17,9 +17,9 @@ use self::terms::Words;
 pub use self::terms::terms;
 use crate::sys::parallel::in_parallel;
 
-/// Weight of the path's score beside that of the text.
+/// Weight of the path's score, relative to that of the text.
 const PATH: f64 = 0.3;
-/// Weight of the score of earlier commits' messages beside that of the text.
+/// Weight of the score of earlier commits' messages, relative to that of the text.
 const MESSAGES: f64 = 0.35;
 /// Maximum number of files in a commit; the message of a larger one says little about each file.
 const MANY_PATHS: usize = 100;

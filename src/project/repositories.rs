@@ -1,7 +1,7 @@
 //! Finds the repositories in and around a project, from which git takes settings and programs.
 //!
 //! Lists directories, and reads ignore files, the index and the small files that make a directory a repository. Skips
-//! directories that git ignores, unless they contain tracked files. Of a directory behind a link, only the top is
+//! directories that git ignores, unless they contain tracked files. Only the top of a directory behind a link is
 //! examined.
 
 use std::collections::BTreeSet;
@@ -116,7 +116,8 @@ impl ProjectSearch {
         Ok(())
     }
 
-    /// Returns the repository at the top of a directory behind a link, unless the search finds it without the link.
+    /// Returns the repository at the top of the directory that a link leads to, with a path through the link; `None` if
+    /// there is none, or the search finds it without the link.
     fn linked(&self, link: &Path) -> Option<PathBuf> {
         let target = link.canonicalize().ok().filter(|target| target.is_dir())?;
         let root = self.root.canonicalize().ok()?;

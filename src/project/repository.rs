@@ -186,7 +186,7 @@ impl Repository {
     }
 }
 
-/// Returns the nearest directory, from `directory` upwards, that has a `.git`, be it a repository or not.
+/// Returns the nearest directory, from `directory` upwards, that has a `.git`, whether or not that is a repository.
 pub fn nearest_top(directory: &Path) -> Option<&Path> {
     let has_git = |above: &&Path| above.join(DOT_GIT).symlink_metadata().is_ok();
     directory.ancestors().find(has_git)

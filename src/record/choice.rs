@@ -17,7 +17,7 @@ pub struct ChoiceRecord {
     pub attempts: Vec<AttemptRecord>,
     /// The step whose state was taken; null if none was.
     pub taken: Option<String>,
-    /// The reason; null with `taken`.
+    /// The reason; null if `taken` is.
     pub why: Option<String>,
 }
 

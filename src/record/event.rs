@@ -228,7 +228,7 @@ pub enum Event {
         #[serde(skip)]
         is_end: bool,
     },
-    /// A reply does not have the form that the protocol requires; the model gets an error.
+    /// A reply is not in the format that the protocol requires; the model gets an error.
     Malformed {
         /// A description of the mistake and its position.
         fault: String,

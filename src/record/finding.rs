@@ -16,7 +16,7 @@ pub struct Finding {
     pub message: String,
 }
 
-/// The severity of a problem, the gravest first.
+/// The severity of a problem, most severe first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -30,7 +30,7 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// All severities, the gravest first.
+    /// All severities, most severe first.
     pub const ALL: [Self; 3] = [Self::Error, Self::Warning, Self::Note];
 
     /// Returns the name, which is also SARIF's name for the level.

@@ -52,7 +52,7 @@ pub enum NewTests {
     None,
 }
 
-/// A reason for which a strict gate fails a change.
+/// A reason why a strict gate fails a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GateFault {
     /// The new code fails old tests.
@@ -97,8 +97,7 @@ impl GateFault {
 }
 
 impl GateRecord {
-    /// Returns the reasons for which a strict gate fails the change. New tests that assert nothing need not prove
-    /// anything.
+    /// Returns the reasons why a strict gate fails the change. New tests that assert nothing need not prove anything.
     pub fn faults(&self) -> Vec<GateFault> {
         let is_weakened = self.old_gate == OldGate::Failed && self.excused.is_empty();
         let proves_nothing = self.new_tests == NewTests::NotDiscriminating;

@@ -100,7 +100,7 @@ impl OrchestrationRecord {
 pub struct OrchestrationSettings {
     /// The model's name, since a replay's table of models may lack it.
     pub model: String,
-    /// The provider, whose wire format its answers have.
+    /// The provider, which determines the wire format of the recorded answers.
     pub provider: Provider,
     /// The branch that the run begins from.
     pub parent_branch_id: String,

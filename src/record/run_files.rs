@@ -20,12 +20,12 @@ pub const LINEAGE: &str = "lineage.json";
 pub const MCP: &str = "mcp.jsonl";
 /// The log of the build before anything is sent; in `logs` until the run has a folder.
 pub const BASELINE: &str = "baseline-build.txt";
-/// The changes that a run in a scratch tree would have made, had the project not been changed meanwhile.
+/// The changes that a run in a scratch tree would have made, had the project not been changed in the meantime.
 pub const UNAPPLIED: &str = "unapplied.diff";
 /// A build's changes to files that no build may change.
 pub const GATE: &str = "gate.diff";
 /// Logs of the builds for the verdict on the gate: with the old gate, with the old gate except what the query names,
-/// with the old lints alone, with the old gate and a file that may be a check, and with the new tests on the old code.
+/// with only the old lints, with the old gate and a file that may be a check, and with the new tests on the old code.
 pub const OLD_GATE: &str = "old-gate-build.txt";
 pub const OLD_GATE_REST: &str = "old-gate-unnamed-build.txt";
 pub const OLD_LINTS: &str = "old-lints-build.txt";
@@ -105,7 +105,8 @@ pub fn name(step: &StepId, artifact: Artifact) -> String {
     }
 }
 
-/// Returns the name of a log for the verdict on an attempt: it begins with the step's unless that is the first.
+/// Returns the name of a log for the verdict on an attempt; except for the initial step, it begins with the name of the
+/// step's query.
 pub fn of_verdict(step: &StepId, log: &str) -> String {
     let query = name(step, Artifact::Query);
     let stem = query.strip_suffix(".txt").unwrap_or(&query);

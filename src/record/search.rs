@@ -9,7 +9,7 @@ pub struct SearchRecord {
     pub states: Vec<StateRecord>,
     /// The step whose state was kept when none passed; null if one has passed, or nothing was kept.
     pub kept: Option<String>,
-    /// The reason for keeping that state; null with `kept`.
+    /// The reason for keeping that state; null if `kept` is.
     pub why: Option<String>,
 }
 

@@ -26,7 +26,7 @@ pub struct BuildRecord {
     pub code: Option<i32>,
     /// The signal that ended the build.
     pub signal: Option<i32>,
-    /// True if the build was ended because its time was up.
+    /// True if the build was ended because it ran out of time.
     #[serde(default)]
     pub timed_out: bool,
     /// The duration of the build.
@@ -107,7 +107,7 @@ pub struct Step {
     /// The parts of the prompt, in order.
     #[serde(default)]
     pub prompt: Vec<PartRecord>,
-    /// The format of the reply, if it has edits: a replay reads it in the same one.
+    /// The format of the reply, if it has edits: a replay reads it in the same format.
     #[serde(default, skip_serializing_if = "is_default")]
     pub reply_format: ReplyFormat,
     /// The parts of the reply, in order: `text`, `call`.
@@ -136,7 +136,7 @@ pub struct Step {
     /// True if the reply's edits were already on disk.
     #[serde(rename = "on_disk", default, skip_serializing_if = "is_default")]
     pub is_on_disk: bool,
-    /// True if a secret in the reply was redacted, which the log therefore lacks.
+    /// True if a secret in the reply was redacted, so that the log lacks it.
     #[serde(rename = "redacted", default, skip_serializing_if = "is_default")]
     pub is_redacted: bool,
     /// The reason that the reply was not applied, with all of its mistakes.

@@ -42,7 +42,7 @@ pub struct Run<'c> {
     pub advice: Advice,
     /// Cost of the calls so far; approximate where the vendor does not report tokens.
     purse: Purse,
-    /// The money reserved for the call in progress.
+    /// The amount reserved for the call in progress.
     reserved: Option<Reserved>,
     /// Models that answered in place of others, by the name of the requested model.
     served: BTreeMap<String, Served>,

@@ -161,7 +161,7 @@ pub enum RunError {
         help("see `{log}`; ask for tests that fail without the change")
     )]
     NotProven { log: String },
-    /// Files that a run changed in a scratch tree were changed in the project meanwhile.
+    /// Files that a run changed in a scratch tree were changed in the project in the meantime.
     #[error("nothing was applied: changed while the run went on: {}", quoted(.changed))]
     #[diagnostic(
         code("/changed-meanwhile/never"),

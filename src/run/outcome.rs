@@ -126,7 +126,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// Adds the record of a command that failed before it had a run, from its beginning and its end.
+    /// Adds the record of a command that failed before it had a run; `began` and `ended` are the times of the command.
     pub fn recorded(mut self, command: &str, [began, ended]: [DateTime<FixedOffset>; 2]) -> Self {
         if self.record.is_none() {
             let mut record = RunRecord::new("", self.error.exit(), began);

@@ -1,5 +1,5 @@
-//! A copy of the project's files from before several attempts at a change, so that changes made meanwhile by others
-//! affect no build that counts.
+//! A copy of the project's files from before several attempts at a change, so that changes made by others in the
+//! meantime affect no build that counts.
 //!
 //! Copies the files that git does not ignore into one unnamed file, since creating a tree of copies takes longer than
 //! many builds. If others change files during a build, it is repeated with the copies of those files.
@@ -34,7 +34,7 @@ pub struct Pin {
     /// The contents of the files, one after the other.
     content: File,
     copies: BTreeMap<String, FileCopy>,
-    /// The copied files that others are known to have changed since.
+    /// The copied files that others are known to have changed since they were copied.
     changed: Mutex<BTreeSet<String>>,
 }
 
@@ -115,7 +115,7 @@ impl Pin {
         })
     }
 
-    /// Builds in a tree with the copied files, and again in a new one if others have changed files meanwhile.
+    /// Builds in a tree with the copied files, and again in a new one if others have changed files in the meantime.
     ///
     /// # Errors
     /// Fails if no tree can be made, or `build` fails.
@@ -175,21 +175,21 @@ impl FilesThen {
         })
     }
 
-    /// Returns the project's files that others have changed or removed since, and the new ones.
+    /// Returns the project's files that others have changed or removed since the snapshot, and the new ones.
     pub fn changed(&self) -> (Vec<String>, Vec<String>) {
         let paths = self.paths.iter();
         let changed = paths.filter(|path| self.is_changed(path)).cloned();
         (changed.collect(), self.made())
     }
 
-    /// Returns the project's files that are new since.
+    /// Returns the project's files that were created since the snapshot.
     fn made(&self) -> Vec<String> {
         let now = files_of(&self.root).unwrap_or_default();
         let new = now.difference(&self.paths);
         new.filter(|path| self.is_changed(path)).cloned().collect()
     }
 
-    /// Returns whether others have changed, created or removed a file since.
+    /// Returns whether others have changed, created or removed a file since the snapshot.
     fn is_changed(&self, path: &str) -> bool {
         let found = statat(&self.directory, path, AtFlags::SYMLINK_NOFOLLOW);
         found.map_or(true, |found| changed(&found) > self.began)

@@ -39,8 +39,8 @@ impl Purse {
         money.spent = money.spent + cost;
     }
 
-    /// Reserves the maximum cost of a call, which `afford` returns for the money that is left, along with the limit on
-    /// its answer. While too little is left, waits for other calls, which may cost less than their maximum.
+    /// Reserves the maximum cost of a call. `afford` receives the amount that is left, and returns that cost with the
+    /// limit on the answer. While too little is left, waits for other calls, which may cost less than their maximum.
     ///
     /// # Errors
     /// The cost so far, if too little is left and no other call is pending.

@@ -218,7 +218,7 @@ fn in_parts(parts: Option<PartsEstimate>) -> String {
     })
 }
 
-/// Suggests the largest directory that fits into the window alone; empty if none does.
+/// Suggests the largest directory that fits into the window by itself; empty if none does.
 fn a_directory(size: &Size, files: &[(String, u64)], window: u64) -> String {
     let all: u64 = files.iter().map(|(_, tokens)| tokens).sum();
     let with = |tokens| Size {
@@ -243,7 +243,7 @@ fn breakdown(size: &Size, files: &[(String, u64)]) -> String {
         + &listed("\n    its largest directories:", &directories)
 }
 
-/// Lists the first of these, with their tokens.
+/// Lists the first few of these, with their tokens.
 fn listed(title: &str, all: &[(impl AsRef<str>, u64)]) -> String {
     let lines = all.iter().take(LARGEST).map(|(name, tokens)| {
         let name = name.as_ref().escape_debug();

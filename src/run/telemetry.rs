@@ -1,4 +1,4 @@
-//! The export of runs to a collector of OpenTelemetry, for users whose environment asks for it.
+//! The export of runs to an OpenTelemetry collector, for users whose environment asks for it.
 //!
 //! Touches the network, but only if a variable names the collector. Guarantees that an export ends within its time
 //! limit, and at once when a signal arrives.
@@ -21,7 +21,8 @@ use crate::sys::http::HttpClient;
 use crate::sys::http::endpoint::{Endpoint, EndpointProblem, Proxies};
 use crate::sys::interrupt::Interrupt;
 
-/// The settings of the export: each has a variable for traces, and one for all signals.
+/// The prefixes of the export's variables: each setting has one for traces, which takes precedence, and one for all
+/// signals.
 const FOR_TRACES: &str = "OTEL_EXPORTER_OTLP_TRACES_";
 const FOR_ALL: &str = "OTEL_EXPORTER_OTLP_";
 const RESOURCE: &str = "OTEL_RESOURCE_ATTRIBUTES";

@@ -166,7 +166,7 @@ impl<'c> RunTree<'c> {
         resumed.unwrap_or_else(|| self.saved(path))
     }
 
-    /// Returns the content that a build gave to a file, if it differs from the reply's, or a resumed run.
+    /// Returns the content that a build or a resumed run gave to a file, if it differs from the reply's.
     pub fn built(&self, path: &str, replied: Option<&str>) -> Option<Vec<u8>> {
         let Some(changed) = self.undo_log.changes().files.get(path) else {
             return self.read(path).ok()?;

@@ -44,7 +44,7 @@ pub struct PassedChange<'f> {
     pub unjudged: &'f [String],
     /// The query that asked for it.
     pub query: &'f str,
-    /// The tree that it was built over and its step, for one of several attempts, which is not in the project.
+    /// For one of several attempts, whose change is not in the project: the tree that it was built over, and its step.
     pub apart: Option<(&'f Pin, &'f StepId)>,
 }
 

@@ -26,7 +26,7 @@ pub enum Exit {
     Usage,
     /// The project lacks something that the command needs.
     NotReady,
-    /// The model gave no complete reply.
+    /// The model returned no complete reply.
     ModelFailed,
     /// An MCP server returned no result.
     McpFailed,

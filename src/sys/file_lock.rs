@@ -54,7 +54,7 @@ impl FileLock {
         Self::by(path, File::lock)
     }
 
-    /// Locks the file at `path` with `lock`, again if it was removed between opening and locking.
+    /// Locks the file at `path` with `lock`, and retries if it was removed between opening and locking.
     fn by<E: From<io::Error>>(path: &Path, lock: fn(&File) -> Result<(), E>) -> Result<Self, E> {
         loop {
             let file = files::open_to_lock(path)?;

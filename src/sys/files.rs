@@ -139,7 +139,7 @@ pub(crate) fn listed(
     }
 }
 
-/// Treatment of a symbolic link at the end of a path.
+/// Handling of a symbolic link at the end of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Links {
     /// The link is not accepted as a file.

@@ -29,7 +29,7 @@ pub struct Misplaced {
 /// Known fields of an object, as slices of the text, and all its other fields.
 pub type Fields<'t, const N: usize> = ([Option<&'t str>; N], Map<String, Value>);
 
-/// A converter of positions in parts of a text, which it holds, to positions in the whole text.
+/// Converts positions in parts of a text to positions in the whole text, which it holds.
 #[derive(Debug, Clone, Copy)]
 pub struct Positions<'t>(pub &'t str);
 

@@ -51,8 +51,8 @@ pub fn limited(mut lines: Vec<String>, limit: usize) -> Vec<String> {
     lines
 }
 
-/// Removes from `text` everything that moves the cursor or whose width differs between terminals. Of the
-/// control characters, only newlines remain; tabs become spaces.
+/// Removes from `text` everything that moves the cursor or whose width differs between terminals. Newlines are the only
+/// control characters that remain; tabs become spaces.
 pub fn visible(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let (mut marks, mut last, mut column) = (0, 0, 0);

@@ -59,8 +59,8 @@ pub fn sums(diff: &str) -> Option<String> {
     (!rows.is_empty()).then(|| format!("+{} -{}", count('+'), count('-')))
 }
 
-/// Returns the lines of a diff, each with its number in the file, or 0 outside of hunks. Of git's headers, only the
-/// path of each file remains, if there are several.
+/// Returns the lines of a diff, each with its number in the file, or 0 outside of hunks. Only the path of each file
+/// remains of git's headers, and only if there are several files.
 fn rows(diff: &str) -> Vec<(usize, &str)> {
     let heads = diff.lines().filter(|line| line.starts_with("diff --git "));
     let has_files = heads.count() > 1;

@@ -87,8 +87,8 @@ fn make_room(
     }
 }
 
-/// Lays out a table for a terminal of this many columns, if known: drops the columns that are dispensable, in this order,
-/// as long as a row is too long, and cuts the lines.
+/// Lays out a table for a terminal of this many columns, if known: drops the `dispensable` columns, in order, while a
+/// row is too long, then truncates the lines.
 pub fn table(
     mut head: Vec<(&str, Align)>,
     mut rows: Vec<Vec<String>>,

@@ -38,7 +38,7 @@ pub struct Output<'r> {
     redactor: &'r Redactor,
     format: OutputFormat,
     lines: JsonLines<'r>,
-    /// The maker of links to paths, if the terminal supports them.
+    /// Creates links to paths, if the terminal supports them.
     pub(crate) links: Option<Links>,
     /// The indicator for the running step.
     spinner: Spinner,
@@ -116,8 +116,8 @@ impl<'r> Output<'r> {
         }
     }
 
-    /// Shows an event of a run, on a terminal long operations with the spinner, everything else as a line; or an event of
-    /// an agent.
+    /// Shows an event of a run or of an agent. On a terminal, the spinner shows a run's long operations; its other
+    /// events are lines.
     fn display(&self, event: &Event) {
         let Some(shown) = of_run(event) else {
             return self.show(event);
@@ -222,7 +222,7 @@ impl<'r> Output<'r> {
         }
     }
 
-    /// Prints the first of some untrusted lines that belong to the line of progress above.
+    /// Prints the first few of some untrusted lines that belong to the line of progress above, and counts the others.
     fn asides(&self, mut lines: Vec<String>) {
         let more = lines.len().saturating_sub(PROSE);
         lines.truncate(PROSE);

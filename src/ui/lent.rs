@@ -17,7 +17,7 @@ use rustix::process::{Pid, Signal as Number, WaitId, WaitIdOptions, kill_process
 
 use crate::sys::interrupt::{Interrupt, Signal, is_readable_within};
 
-/// The interval between checks whether this program has to end.
+/// The interval between checks for whether this program has to end.
 const TICK: Duration = Duration::from_millis(100);
 /// The time the other program is given to exit.
 const GRACE: Duration = Duration::from_secs(2);

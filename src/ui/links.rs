@@ -29,7 +29,7 @@ const PROGRAMS: [&str; 6] = ["iTerm.app", "WezTerm", "vscode", "ghostty", "Hyper
 /// The first version of VTE, the library of GNOME's terminals, with safe links.
 const VTE: u32 = 5000;
 
-/// A maker of links to paths.
+/// Creates links to paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Links {
     /// The directory that the paths are relative to.

@@ -9,7 +9,7 @@ use super::paint::{COLUMNS, columns};
 use super::stderr;
 use crate::sys::text::truncated;
 
-/// Lines that show the state of long work.
+/// Lines that show the state of long-running work.
 #[derive(Debug)]
 pub struct LiveLines {
     is_live: bool,

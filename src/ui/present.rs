@@ -398,7 +398,7 @@ pub struct ToolUse {
     pub name: String,
     /// The tool's verb; the name is used if it has none.
     pub verb: Verb,
-    /// True if the verb is shown as an order: `$ cargo build`.
+    /// True if the verb is shown as an imperative: `$ cargo build`.
     pub is_order: bool,
     /// The path, command or question that the call is about.
     pub subject: String,

@@ -188,7 +188,7 @@ impl Look {
                     lines.extend(is_done.then(Line::default));
                 }
                 Part::Diff(diff) => lines.extend(self.diff(diff, usize::MAX)),
-                // The output may be the subject of a question.
+                // Not shortened: a question may be about this output.
                 Part::Output(text) => {
                     let folded = |line| self.folded(line, 0, Style::new());
                     lines.extend(text.lines().flat_map(folded));
@@ -220,7 +220,7 @@ impl Look {
         };
         let verb = one_line(&shown.verb);
         let around = text_width(&format!("{} {verb} {aside}", shown.sign));
-        // For an order, the question has shown every character.
+        // For an imperative, the question has already shown every character.
         let line = if tool.is_order {
             shown.subject.replace('\n', " ")
         } else {

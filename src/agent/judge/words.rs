@@ -34,7 +34,7 @@ impl ShellWord {
     }
 }
 
-/// Splits a list or a pipe into its commands, each as its words; redirections that write nothing are omitted.
+/// Splits a list or a pipe into its commands, and each command into words; redirections that write nothing are omitted.
 ///
 /// # Errors
 /// The reason why the command cannot be split.

@@ -71,7 +71,7 @@ pub enum McpError {
         /// The wait until the next try.
         wait: Duration,
     },
-    /// The answer of this server is larger than 16 MB.
+    /// The answer from this server is larger than 16 MB.
     #[error("the answer of the MCP server at `{0}` has more than 16 MB")]
     TooLarge(String),
     /// The server returned an error for the request.
@@ -293,7 +293,7 @@ pub(super) struct Failed {
 }
 
 impl Failed {
-    /// Creates a final failure: the server's own answer.
+    /// Creates a failure from the server's own answer; it is not retried.
     pub fn answered(error: McpError) -> Self {
         Self {
             error,

@@ -31,7 +31,7 @@ use crate::sys::text::regex;
 pub(super) const JSON_OR_EVENTS: &str = "application/json, text/event-stream";
 /// The content type of an event stream.
 pub(super) const EVENTS: &str = "text/event-stream";
-/// Matches the words of a server that has lost a session.
+/// Matches the message of a server that has lost a session.
 static NO_SESSION: LazyLock<Regex> = LazyLock::new(|| regex("(?i)session|not initialized"));
 /// The maximum size of an error response, in bytes.
 const FAILURE_LIMIT: u64 = 1 << 20;
@@ -61,7 +61,7 @@ pub(super) struct HttpCall<'c> {
 }
 
 impl<'c> HttpCall<'c> {
-    /// Creates a call of the server's own URL, without a body.
+    /// Creates a call to the server's own URL, without a body.
     pub fn new(
         method: &'static str,
         headers: &'c [(&'static str, String)],

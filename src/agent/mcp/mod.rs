@@ -192,7 +192,7 @@ impl<'a> McpClient<'a> {
                 McpError::Status {
                     status: 401 | 403, ..
                 } => failed.error,
-                // The answer of a server that lacks this transport is less informative.
+                // The answer from a server that lacks this transport is less informative.
                 McpError::Status { .. } => refused.error,
                 error => error,
             })),
@@ -244,7 +244,7 @@ impl<'a> McpClient<'a> {
     /// Lists the tools of the server.
     ///
     /// # Errors
-    /// Fails if the server does not list them.
+    /// Fails if a request fails, or the server does not return a complete list.
     pub fn tools(&self) -> Result<Vec<ToolDescription>, McpError> {
         let mut tools = Vec::new();
         let mut params = json!({});
@@ -267,7 +267,7 @@ impl<'a> McpClient<'a> {
         Err(McpError::protocol(&self.server, problem))
     }
 
-    /// Performs the first handshake, with as many tries as a call has.
+    /// Performs the first handshake, which is retried like a call.
     fn initialize(&self) -> Result<(), McpError> {
         self.try_to_initialize()
             .map_err(|failed| self.handshake_failed(failed.error))

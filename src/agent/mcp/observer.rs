@@ -32,7 +32,7 @@ pub struct Exchange<'e> {
     pub outcome: Result<&'e Value, &'e McpError>,
     /// The duration in seconds, including all tries.
     pub seconds: f64,
-    /// The time when it was over, in seconds on the monotonic clock.
+    /// The time when it ended, in seconds on the monotonic clock.
     pub at: f64,
 }
 

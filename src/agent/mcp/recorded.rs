@@ -1,4 +1,4 @@
-//! The answers of a recorded run, used in place of a server.
+//! The answers from a recorded run, used in place of a server.
 //!
 //! Performs no I/O: the record was read beforehand. Guarantees that answers come in order, immediately, and only for
 //! the recorded requests.

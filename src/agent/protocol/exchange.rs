@@ -48,9 +48,10 @@ impl Turn {
 /// The next action of an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Decision {
-    /// Uses tools, at least one, in this order and even if earlier ones fail; but none after one that ends the work.
+    /// Uses at least one tool, in this order, even if earlier calls fail; calls after one that ends the work are
+    /// skipped.
     Use(Vec<Call>),
-    /// Answers in words, without a tool.
+    /// Answers in plain text, without a tool.
     Answer(String),
 }
 

@@ -45,7 +45,7 @@ use crate::sys::text::regex;
 /// Replies in Markdown sections.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Markdown {
-    /// The treatment of replies that use no tool.
+    /// The handling of replies that use no tool.
     pub plain_replies: PlainReplies,
 }
 

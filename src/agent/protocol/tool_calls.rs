@@ -1,4 +1,4 @@
-//! A JSON object as the whole reply: tool calls, or the last words in their place. Pure. Its keys are Claude Code's,
+//! A JSON object as the whole reply: tool calls, or the final answer in their place. Pure. Its keys are Claude Code's,
 //! `{"tool_calls": [{"name": …, "parameters": {…}}]}` or `{"response": …}`, or the program's own,
 //! `{"thoughts": …, "calls": [{"tool": …, "input": {…}}]}` or an `answer`.
 //!

@@ -71,8 +71,8 @@ pub enum Shell<'r> {
     /// Commands are run without a shell: this function returns the command to run, or the reason why it is not
     /// permitted. Commands never continue in the background.
     Restricted(&'r dyn Fn(&str) -> Result<AllowedCommand, String>),
-    /// Commands are run by a shell, except that those recognized by this function are run as it says, without a shell.
-    /// Commands never continue in the background; they are terminated when they take too long.
+    /// Commands are run by a shell, except that those recognized by this function are run as it specifies, without a
+    /// shell. Commands never continue in the background; they are terminated when they take too long.
     Foreground(&'r dyn Fn(&str) -> Option<AllowedCommand>),
 }
 

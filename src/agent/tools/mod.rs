@@ -12,7 +12,7 @@
 //!
 //! A rule is a [`Permissions`](super::permissions::Permissions) around others, as
 //! [`DenyPaths`](super::permissions::DenyPaths) is. The compiler points out where a new effect must be handled, except
-//! in [`AskFirst`](super::permissions::AskFirst), which asks about writes and commands alone. The danger of a single
+//! in [`AskFirst`](super::permissions::AskFirst), which asks only about writes and commands. The danger of a single
 //! call is reported by [`Tool::hazards`](super::tool::Tool::hazards), that of a command as a reason in
 //! [`judge`](super::judge); an agent that asks its user then asks even about a call that is otherwise allowed for good.
 

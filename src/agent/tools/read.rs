@@ -246,7 +246,7 @@ fn note(range: LineRange, last: usize, count: usize, from: fn(usize) -> String) 
 fn left_out(text: &str, count: usize, from: fn(usize) -> String) -> String {
     let next = line_of(text.as_bytes(), BEGINNING);
     let mut lines = text.split_inclusive('\n');
-    // Of such a line, only the beginning and the end are shown.
+    // Only the beginning and the end of such a line are shown.
     let is_long = lines.nth(next - 1).is_some_and(|line| line.len() > SHOWN);
     let message = match (is_long, next == count) {
         (false, _) => format!("read on with {}", from(next)),

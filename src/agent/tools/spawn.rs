@@ -1,4 +1,4 @@
-//! `spawn_agent`: lets another agent work on a part of the task and returns its findings.
+//! `spawn_agent`: has another agent work on a part of the task, and returns its findings.
 //!
 //! The helper knows its prompt and nothing of the conversation. Its profile decides what it shares with its parent:
 //! permissions, budget, interruption. Since its own tools do not include this one, helpers cannot be nested.
@@ -26,7 +26,7 @@ pub static SPAWN_AGENT: ToolSpec = ToolSpec::new(
     Effect::Delegates,
 );
 
-/// Lets an agent work on this prompt, and returns its last words.
+/// Has an agent work on this prompt, and returns its final message.
 pub type Work<'a> = dyn Fn(&str) -> Result<String, AgentError> + 'a;
 
 /// Starts helper agents, which this function runs.

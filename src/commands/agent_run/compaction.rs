@@ -16,7 +16,7 @@ pub const SUMMARY: &str = include_str!("../../../prompts/chat_compact.txt");
 pub const NOTHING_TO_COMPACT: &str = "there is nothing to compact yet";
 
 /// Asks the model for a summary that follows these instructions, with particular attention to `focus` unless it is
-/// blank, and replaces the conversation with it. The project is locked meanwhile.
+/// blank, and replaces the conversation with it. The project is locked during that time.
 ///
 /// # Errors
 /// Fails if no summary can be made.

@@ -1,4 +1,4 @@
-//! A run in which agents work, common to every agent.
+//! A run in which agents work, shared by all agents.
 //!
 //! Implements [`Host`] for the agents, and provides what their tools need from the run: `worktree` writes files, if the
 //! run may change any, and questions go to the user. A run that may not change files touches nothing in the project but
@@ -279,7 +279,7 @@ impl<'c> AgentRun<'c> {
             .carry_out(&call, None, (None, Verb::Use), |_| use_tool())
     }
 
-    /// Lets another agent work, and makes the caller's step the current one again.
+    /// Has another agent work, and makes the caller's step the current one again.
     ///
     /// # Errors
     /// Fails if the work fails, or a step cannot be logged.

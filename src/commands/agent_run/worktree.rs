@@ -18,7 +18,7 @@ pub type Written = BTreeMap<String, Option<Option<Vec<u8>>>>;
 
 /// The project's files and the run's changes to them.
 pub struct Worktree<'c> {
-    /// Applies edits.
+    /// The tree that edits are applied to.
     pub tree: RefCell<RunTree<'c>>,
     /// Files that differed from git's index or were untracked before the run; `None` if unknown.
     before: Option<Vec<String>>,

@@ -138,7 +138,7 @@ impl Briefing {
             let Ok(relative) = path.strip_prefix(&self.root) else {
                 continue;
             };
-            // A file that others have changed meanwhile keeps the state in which it was seen.
+            // A file that others have changed in the meantime keeps the state in which it was seen.
             let is_own = paths.iter().any(|path| Path::new(path) == relative);
             if is_own || !scratch.is_touched(relative) {
                 *known = stamp(&scratch.scratch.original().join(relative));

@@ -54,7 +54,7 @@ impl ChatKey {
         missing.map_or(Ok(()), |problem| Err(problem.clone().ending()))
     }
 
-    /// Checks that the redactor knows the key. It does not know a key that a command has printed since the redactor was
+    /// Checks that the redactor knows the key, which it does not if a command printed the key after the redactor was
     /// created.
     ///
     /// # Errors

@@ -81,7 +81,7 @@ impl From<LossArgs> for Allowances {
     }
 }
 
-/// The treatment of the edits of a failed run.
+/// The handling of a failed run's edits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum OnFailure {
     /// Keep the edits

@@ -48,7 +48,7 @@ pub(crate) fn parse_tokens(text: &str) -> Result<u64, String> {
     enough.ok_or_else(|| format!("write at least {FEWEST_TOKENS} tokens, like `16000` or `40k`"))
 }
 
-/// Converts flags from a file to names and words of a command line.
+/// Converts flags from a file to command-line arguments, each with the name of its flag.
 ///
 /// # Errors
 /// Describes the first flag that cannot be converted.

@@ -92,7 +92,7 @@ impl Asking<'_> {
             };
             self.context.reporter.event(&Event::Prose(prose));
             let rejection = match verified {
-                // Edits already on disk change nothing.
+                // Edits that are already on disk count, although they change nothing now.
                 Ok(Some(edits)) if is_applied || !needs_edits || !edits.edits().is_empty() => {
                     return Ok(edits);
                 }

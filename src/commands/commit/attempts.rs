@@ -1,7 +1,7 @@
 //! Parallel attempts at a commit: asks in parallel, builds each reply in a separate scratch tree, and takes one.
 //!
-//! Changes the project once, in one transaction, to the result of the attempt that is taken. No call waits for a build,
-//! and at most one build fewer than there are cores runs at the same time, but at least one.
+//! Changes the project once, in one transaction, to the result of the attempt that is taken. No call waits for a build.
+//! The number of builds that run at the same time is at most one less than the number of cores, but at least one.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Sender, channel};

@@ -56,7 +56,7 @@ pub struct Settings {
     pub api_key: Option<ApiKey>,
     /// The model to use.
     pub model: String,
-    /// The number of tokens from which a conversation is compressed.
+    /// The number of tokens at which a conversation is compressed.
     pub max_context_tokens: u64,
     /// The time after which a command continues in the background.
     pub command_timeout: Duration,
@@ -68,7 +68,7 @@ pub struct Settings {
     pub max_loops: u16,
     /// The number of days for which a session is kept after its last change; 0 keeps it forever.
     pub session_retention_days: u32,
-    /// Further commands that an auditor may run, each as its words.
+    /// Further commands that an auditor may run, each split into words.
     pub audit_commands: Vec<Vec<String>>,
 }
 

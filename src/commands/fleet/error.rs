@@ -193,7 +193,7 @@ pub enum FleetError {
         help("add it: a task begins only if that much is left")
     )]
     NoLimit(String),
-    /// The remaining money does not cover the task.
+    /// The remaining budget does not cover the task.
     #[error(
         "the task `{id}` is not begun: it may cost {needed}, and {spent} of {limit} is spent or reserved"
     )]
@@ -203,7 +203,7 @@ pub enum FleetError {
         id: String,
         /// The task's own limit, or what remains of it.
         needed: Usd,
-        /// The money that the other tasks have cost or may still cost.
+        /// The amount that the other tasks have cost or may still cost.
         spent: Usd,
         /// The limit for all tasks.
         limit: Usd,

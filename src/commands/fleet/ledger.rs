@@ -1,4 +1,4 @@
-//! The money of a campaign: the cost of each task, and the possible further cost of unfinished tasks.
+//! The budget of a campaign: the cost of each task, and the possible further cost of unfinished tasks.
 //!
 //! Accesses only the ledger's file, which has a line for each reservation and settlement. Guarantees that processes
 //! sharing it never reserve more than its limit, to the millionth of a dollar, and that each account belongs to one
@@ -28,7 +28,7 @@ pub struct Account {
     pub task: String,
     /// The cost of the task's calls so far; an interrupted call counts with its maximum cost.
     pub spent: Usd,
-    /// The money that the task may still cost; 0 once it has ended.
+    /// The amount that the task may still cost; 0 once it has ended.
     pub reserved: Usd,
     /// The code and name of the exit, once the task has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -36,7 +36,7 @@ pub struct Account {
     /// The digest of the task's work; only in the account's first line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     digest: Option<String>,
-    /// `true` if money was reserved or settled for the task.
+    /// `true` if an amount was reserved or settled for the task.
     #[serde(skip)]
     pub is_begun: bool,
 }

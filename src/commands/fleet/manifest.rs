@@ -44,7 +44,7 @@ const BEGINNING_FLAGS: &str =
 /// Summary for an empty manifest.
 pub const NO_TASKS: &str = "done: the manifest has no tasks: there was nothing to do";
 
-/// Checks a command line, and the names of flags that are off. The error describes what is wrong with them.
+/// Checks a command line, and the names of flags set to `false`. The error describes what is wrong with them.
 pub type CheckWords<'c> = &'c dyn Fn(&[OsString], &[&str]) -> Result<(), String>;
 
 /// A workflow that a task may run.

@@ -6,7 +6,7 @@
 //! | `manifest`, `pins` | the tasks, and the lock file next to them |
 //! | `check` | problems and likely cost of a manifest |
 //! | `clone`, `child`, `process`, `task` | one task: its repository, its processes, and its results |
-//! | `records`, `ledger` | files that several processes append to, and the campaign's money |
+//! | `records`, `ledger` | files that several processes append to, and the campaign's budget |
 //! | `run`, `table` | all tasks on this machine, and their display |
 //! | `sum`, `report`, `publish` | the results of all tasks, and their branches |
 //! | `policy` | exit codes for other engines |

@@ -53,7 +53,7 @@ pub fn wait(mut child: Child, interrupt: &Interrupt, limit: Option<u32>) -> io::
             }
         };
         if let Some(signal) = signal {
-            // The process may have ended meanwhile.
+            // The process may have ended in the meantime.
             let _ = kill_process(process, signal);
             if limit.is_some() && !is_readable_within(reader.as_fd(), GRACE) {
                 let _ = kill_process(process, Number::KILL);

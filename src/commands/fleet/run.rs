@@ -81,7 +81,7 @@ enum State {
     Open,
     /// Ended with this exit code and name.
     Ended(u8, String),
-    /// Not affordable with the remaining money.
+    /// Not covered by the remaining budget.
     Unpaid,
 }
 
@@ -103,7 +103,7 @@ struct Campaign<'c> {
     /// Tasks that begin once the first ones have ended.
     rest: Vec<usize>,
     running: BTreeMap<usize, Duration>,
-    /// `true` if the remaining money did not cover another task; `false` again once a task ends.
+    /// `true` if the remaining budget did not cover another task; `false` again once a task ends.
     is_short: bool,
     spent: Usd,
     /// The time at which `spent` was read from the ledger.
@@ -211,7 +211,7 @@ impl<'c> Campaign<'c> {
         Ok(())
     }
 
-    /// Returns `true` if there is money for a task, and no other process is working on it.
+    /// Returns `true` if the budget covers a task, and no other process is working on it.
     fn may_begin(&self, index: usize) -> bool {
         if self.held.contains(&index) {
             // Once the lock is released, the task may have a result.

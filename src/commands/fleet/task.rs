@@ -117,7 +117,8 @@ impl Ended {
         document
     }
 
-    /// Returns `true` if another start would do nothing. A larger limit reopens a task that ended for lack of money.
+    /// Returns `true` if another start would do nothing. A larger limit reopens a task that ended because its budget
+    /// was used up.
     pub fn is_final(&self, limit: Option<Usd>) -> bool {
         let earlier = self.task.max_cost;
         let is_raised = || limit.is_none_or(|limit| earlier.is_some_and(|earlier| limit > earlier));
@@ -154,7 +155,7 @@ fn is_final(record: &RunRecord) -> bool {
     record.workflow != NOT_BEGUN && !is_tried_again
 }
 
-/// Returns `true` if a run has ended for lack of money.
+/// Returns `true` if a run ended because its budget was used up.
 fn is_short(record: &RunRecord) -> bool {
     let error = record.error.as_ref();
     error.is_some_and(|error| error.reason == "budget")
@@ -194,7 +195,7 @@ pub fn task(
         return ended.outcome(&task.id);
     }
     let lock = folder.lock(&task.id)?;
-    // Another process may have finished the task meanwhile.
+    // Another process may have finished the task in the meantime.
     let ended = match earlier()? {
         Some(ended) => ended,
         None => Attempt {
@@ -299,7 +300,7 @@ impl Attempt<'_> {
             move_log(&folder.project.logs(), &folder.log)?;
             return Err(problem);
         }
-        // Another process has the task, its run was killed, or the money is used up: no result is written.
+        // Another process has the task, its run was killed, or the budget is used up: no result is written.
         let passes = ["locked", "disk", "budget"].contains(&problem.reason().name);
         if passes || !problem.is::<FleetError>() {
             return Err(problem);
@@ -328,7 +329,7 @@ impl Attempt<'_> {
             // The task was killed before it could write its result.
             record.clone()
         } else {
-            // Of several runs with the same number of replies, the last one is taken.
+            // If several runs have the same number of replies, the last one is taken.
             runs.reverse();
             let start = self.start(&runs);
             self.ask(&repositories, commit, &start)?

@@ -1,4 +1,4 @@
-//! Paints the story of a run as text.
+//! Renders the story of a run as text.
 
 use crate::run::context::Context;
 use crate::run::past::history::PastRun;
@@ -33,7 +33,7 @@ pub(in crate::commands) fn table(table: &Table) -> Vec<String> {
     lines
 }
 
-/// A story as text.
+/// A renderer of stories as text.
 #[derive(Default)]
 struct Painter {
     text: String,

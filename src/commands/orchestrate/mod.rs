@@ -10,7 +10,7 @@
 //! | [`tools`], [`instructions`] | the tools and the instructions of the model that leads the work |
 //! | [`report`], [`review`] | checking that model's final report against the last review |
 //! | [`resume`] | an earlier run that another one continues |
-//! | [`talk`] | the talk with the user before there is a task, and at questions |
+//! | [`talk`] | the conversation with the user before there is a task, and at questions |
 //! | [`publish`], [`handover`] | publishing the work, and the closing instructions for the user |
 //!
 //! Guarantees that the branches form a single line, each cloned from the last one that succeeded, and that work counts

@@ -52,7 +52,7 @@ pub struct Pantheon<'a> {
     pub tools: &'a dyn McpTools,
     /// Redacts known keys.
     pub redactor: &'a Redactor,
-    /// The arguments, in addition to the branch, of the server's tool for an agent's response; `None` if there is no
+    /// The arguments besides the branch for the server's tool that returns an agent's response; `None` if there is no
     /// such tool.
     pub output: Option<Value>,
 }

@@ -27,7 +27,7 @@ const TRIES: u32 = 3;
 /// The maximum number of model calls. Eight rounds of working, reviewing and reading take 25.
 const MOST_LOOPS: u16 = 100;
 
-/// The maximum size of the recorded answers of a server, in bytes; a single answer may have 16 MB.
+/// The maximum size of the recorded answers from a server, in bytes; a single answer may have 16 MB.
 const LARGEST: u64 = 4096 * MIB;
 
 /// Everything an orchestration needs, prepared before it starts.

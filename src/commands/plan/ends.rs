@@ -35,7 +35,7 @@ pub fn step_failed(task: &PlanTask, reason: String) -> AgentError {
     }
 }
 
-/// Returns the error for a reply that does not have its stage's form.
+/// Returns the error for a reply that is not in the format of its stage.
 pub fn not_understood(problem: String) -> AgentError {
     AgentError::NotUnderstood {
         tries: 1,

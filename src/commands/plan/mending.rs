@@ -44,7 +44,7 @@ impl Stages<'_, '_, '_> {
             Err(error) => return Err(error),
         };
         if self.document.read().is_ok() {
-            // The user has meanwhile repaired it.
+            // The user has repaired it in the meantime.
             return Ok(());
         }
         let (by, is_lost) = match &mended {

@@ -12,7 +12,7 @@ pub fn note_status(plan: &mut Plan, task: &PlanTask, status: PlanTaskStatus) {
     let words = || task.description.split_whitespace();
     let tasks = plan.tasks.iter_mut();
     let same = tasks.filter(|known| known.description.split_whitespace().eq(words()));
-    // Of several matches, the nearest one is activated; after that, the active one is updated.
+    // If several match, the nearest one is activated; after that, the active one is updated.
     let is_other = |known: &PlanTask| {
         status != PlanTaskStatus::Active && known.status != PlanTaskStatus::Active
     };

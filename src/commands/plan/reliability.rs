@@ -1,5 +1,5 @@
-//! Measures how reliably a model keeps to the reply form of a step: asks it repeatedly, and parses its replies without
-//! executing them. Changes nothing in the project.
+//! Measures how reliably a model sticks to the reply format of a step: asks it repeatedly, and parses its replies
+//! without executing them. Changes nothing in the project.
 
 use super::args::ReliabilityArgs;
 use super::stages::{PROTOCOL, WORKER};

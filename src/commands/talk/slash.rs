@@ -187,7 +187,7 @@ pub fn listed(commands: &[Slash], own: &[CommandHint]) -> Vec<CommandHint> {
     hints.chain(own.iter().cloned()).collect()
 }
 
-/// Returns the text of `/help` on the screen, in Markdown; `keys` are rows for the keys of this agent alone. If
+/// Returns the text of `/help` on the screen, in Markdown; `keys` are rows for the keys that only this agent has. If
 /// `is_one_task`, stopping the agent ends its run.
 pub fn screen_help(hints: &[CommandHint], keys: &str, is_one_task: bool) -> String {
     let lines = hints.iter().map(|hint| {

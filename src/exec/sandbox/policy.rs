@@ -17,7 +17,7 @@ pub struct SandboxPolicy {
     pub keys: PathBuf,
     /// Key files, which may be links to other places.
     pub key_files: Vec<PathBuf>,
-    /// Directory around the project, if any, that contains nothing but the project inside the sandbox.
+    /// Directory around the project, if any; inside the sandbox, it contains nothing but the project.
     pub campaign: Option<PathBuf>,
     /// git's folder, which may not exist.
     pub git: PathBuf,

@@ -23,7 +23,7 @@ pub(super) struct Seatbelt<'a> {
 }
 
 impl Seatbelt<'_> {
-    /// Returns the profile's text. Of several rules for a path, the last one counts.
+    /// Returns the profile's text. If several rules match a path, the last one applies.
     pub fn profile(&self) -> String {
         let mut text = "(version 1)\n(allow default)\n".to_owned();
         if let Some(root) = self.only {

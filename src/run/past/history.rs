@@ -331,7 +331,7 @@ impl PastRun {
         }
     }
 
-    /// Reads `steps.jsonl`; for each step, the last complete line counts.
+    /// Reads `steps.jsonl`; for each step, the last complete line is used.
     fn logged_steps(&self) -> Vec<Step> {
         let mut steps: Vec<Step> = Vec::new();
         let mut places = BTreeMap::new();
@@ -358,8 +358,8 @@ fn is_attempt(step: &Step) -> bool {
     [Purpose::INITIAL, Purpose::ATTEMPT].contains(&step.purpose)
 }
 
-/// Returns the `[query]` section of a prompt, in the format of the run log: runs of every version have the query there,
-/// and most nowhere else.
+/// Returns the `[query]` section of a prompt in the format of the run log. All versions log the query there, and most
+/// of them log it nowhere else.
 pub fn query_of(prompt: &str) -> Option<&str> {
     let (_, behind) = prompt.split_once("\n[query]\n")?;
     behind.split("\n[codebase]\n").next()

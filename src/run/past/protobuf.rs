@@ -89,7 +89,7 @@ fn from_hex(text: &str) -> Vec<u8> {
     digits.filter_map(byte).collect()
 }
 
-/// Returns an integer, which JSON may have as a string; negative ones in two's complement.
+/// Returns an integer, which may be a string in the JSON; negative ones in two's complement.
 fn integer(json: &Value) -> u64 {
     let text = json.as_str().and_then(|digits| digits.parse().ok());
     let number: Option<i64> = text.or_else(|| json.as_i64());

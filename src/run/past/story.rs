@@ -1,7 +1,7 @@
 //! The story of a run: its content, wording and order.
 //!
-//! A story is data, which painters show as text, HTML or Markdown. It quotes other texts unchanged: redaction, escaping
-//! and size limits are up to the painter.
+//! A story is data, which is rendered as text, HTML or Markdown. It quotes other texts unchanged: redaction, escaping
+//! and size limits are up to the renderer.
 
 pub(crate) mod attempts;
 pub(crate) mod block;

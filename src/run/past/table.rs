@@ -1,4 +1,4 @@
-//! Tables of texts and numbers, however they are painted. Plain data.
+//! Tables of texts and numbers, however they are rendered. Plain data.
 
 use crate::sys::diff::Stat;
 use crate::sys::numbers::grouped;

@@ -380,8 +380,8 @@ impl<'c> Changed<'c> {
         differing(files.map(|file| (file.change, laid(file))))
     }
 
-    /// Returns the tree with the new code and the old gate, in which the only unclear file is also the old one, if the
-    /// build runs that file. `None` if the `query` names it.
+    /// Returns the tree with the new code, the old gate, and the old version of the one unclear file. `None` unless
+    /// there is exactly one, the build runs it, and the `query` does not name it.
     pub fn tree_with_check(&self, query: &str) -> Option<Vec<(&'c str, Option<FileState>)>> {
         let mut unclear = self.0.iter().filter(|file| file.is_unclear);
         let check = unclear.next().filter(|file| file.may_check)?.change;

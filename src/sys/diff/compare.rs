@@ -18,7 +18,7 @@ pub struct Comparison<'a> {
     pub before: Vec<&'a [u8]>,
     /// Lines of the new text, with their newlines.
     pub after: Vec<&'a [u8]>,
-    /// Changes from first to last. Between two of them is at least one common line.
+    /// Changes from first to last; any two are separated by at least one common line.
     pub changes: Vec<LineChange>,
 }
 

@@ -132,7 +132,8 @@ impl HttpClient {
     }
 
     /// Makes a call with `send` and returns its response as [`HttpClient::answer`] does. If the call used a kept
-    /// connection that has been closed meanwhile, the server has not processed it; it is then repeated on a new one.
+    /// connection that has been closed in the meantime, the server has not processed it; it is then repeated on a new
+    /// one.
     ///
     /// # Errors
     /// Fails if there is no usable response.

@@ -1,8 +1,8 @@
 //! The channel for messages from the engine to the screen.
 //!
-//! Guarantees that sending never blocks, that messages arrive in order, and that a slow screen costs no more
-//! memory than the text it has not shown yet: streamed text is merged into the last waiting message. Of a
-//! command's output, of which the screen shows only the last lines, only the end is kept.
+//! Guarantees that sending never blocks, that messages arrive in order, and that a slow screen costs no more memory
+//! than the text it has not shown yet: streamed text is merged into the last waiting message. Only the end of a
+//! command's output is kept, since the screen shows only its last lines.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};

@@ -546,7 +546,8 @@ impl Composer {
         ComposerAction::Changed
     }
 
-    /// Searches for the wanted text before the given match, which stays if there is no other, or from the end.
+    /// Searches for the wanted text before the given match, or from the end. Keeps the given match if there is no
+    /// earlier one.
     fn look(&mut self, before: Option<usize>) {
         if let Some(search) = &mut self.search {
             search.at = self.recall.find(&search.wanted, before).or(before);

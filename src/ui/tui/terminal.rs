@@ -54,7 +54,7 @@ const ESCAPE: Duration = Duration::from_millis(25);
 const PAUSE: Duration = Duration::from_millis(500);
 /// The sequences that ring the bell, and notify on the desktop (OSC 9).
 const NOTIFY: &[u8] = b"\x07\x1b]9;code-commit waits for your answer\x07";
-/// The interval between checks whether the engine has handled a stop.
+/// The interval between checks for whether the engine has handled a stop.
 const STOP: Duration = Duration::from_millis(100);
 
 /// The settings with which the screen is run.

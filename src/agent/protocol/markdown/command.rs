@@ -38,7 +38,7 @@ static QUOTED_WORD: LazyLock<Regex> = LazyLock::new(|| regex(r#"<<[- \t]*['"\\]"
 /// Returns the command in a code block; `opening` is its fence.
 ///
 /// # Errors
-/// Fails if the block is not a shell's, or the shell would run a part that is meant as text.
+/// Fails if the block is not labelled as a shell command, or the shell would run a part that is meant as text.
 pub fn in_block(opening: &ReplyLine<'_>, content: &[ReplyLine<'_>]) -> Result<String, Fault> {
     let info = opening.fence().map_or("", |fence| fence.info);
     if !SHELLS.is_match(info) {

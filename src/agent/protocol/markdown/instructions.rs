@@ -22,7 +22,7 @@ TOOL_NAME
 [Tool-specific parameters - format varies by tool]
 ";
 
-/// The treatment of a reply that has no `# Agent Response`.
+/// The handling of a reply that has no `# Agent Response`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum PlainReplies {
     /// The reply is the agent's answer.
@@ -43,7 +43,7 @@ it has ``` lines or a `# Agent Response` line itself, put a longer fence (````) 
 - Give the whole task list each time, or leave the section out where nothing has changed.
 ";
 
-/// The additional instruction for a model that may answer in words.
+/// The additional instruction for a model that may answer in plain text.
 const ANSWER: &str = "\
 - When you need no more tools, reply in plain words, without `# Agent Response`.
 ";

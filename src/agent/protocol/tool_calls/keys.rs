@@ -19,7 +19,7 @@ pub struct Keys {
     pub tool: &'static str,
     /// The tool's input.
     pub input: &'static str,
-    /// The last words, in place of calls.
+    /// The final answer, in place of calls.
     pub answer: &'static str,
     /// The agent's thoughts, next to the calls or the answer; `None` if the reply has no such key.
     pub thoughts: Option<&'static str>,

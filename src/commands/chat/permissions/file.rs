@@ -132,9 +132,9 @@ impl PermissionFile {
         self.holding.action(tool)
     }
 
-    /// Returns the action for a command run by this tool. To each of the command's programs, the longest rule that
-    /// covers it applies, or else the tool's own entry; the most restrictive result counts. No rule can allow a tool
-    /// that is forbidden, or a command that is always asked about.
+    /// Returns the action for a command run by this tool. For each of the command's programs, the longest rule that
+    /// covers it applies, or else the tool's own entry; the most restrictive result wins. No rule can allow a tool that
+    /// is forbidden, or a command that is always asked about.
     pub fn action_on(&self, tool: &str, command: &JudgedCommand) -> PermissionAction {
         let of_tool = self.action(tool);
         let rule = |program| self.rule(program).unwrap_or(of_tool);

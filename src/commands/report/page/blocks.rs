@@ -1,4 +1,4 @@
-//! Paints the parts of a story. Pure.
+//! Renders the parts of a story. Pure.
 //!
 //! Guarantees that the markup of each section is bounded, however much was done. Omitted parts are counted.
 
@@ -29,7 +29,7 @@ const TOOLS: usize = 50;
 /// The maximum number of lines for which an output is initially expanded.
 const OPENED: usize = 12;
 
-/// Paints sections, whose diffs share a markup budget.
+/// Renders sections, whose diffs share a markup budget.
 pub struct BlockPainter<'a> {
     /// Cleans all texts.
     pub escaper: HtmlEscaper<'a>,

@@ -232,7 +232,7 @@ fn kind(change: &FileChange) -> Option<String> {
     }
 }
 
-/// Renders counts of lines in the same words as the other painters of stories.
+/// Renders counts of lines in the same words as the other renderers of stories.
 fn lines(added: u64, removed: u64) -> Markup {
     html! {
         span.plus { "+" (grouped(added)) } " " span.minus { "\u{2212}" (grouped(removed)) } " lines"

@@ -1,4 +1,4 @@
-//! Paints the story of one run as a page. Pure.
+//! Renders the story of one run as a page. Pure.
 
 use std::time::Duration;
 

@@ -82,7 +82,7 @@ pub enum Block<'a> {
 pub enum Form<'a> {
     /// The user's request.
     Request,
-    /// Words of a model.
+    /// A model's words.
     Prose,
     /// A report with its sections.
     Report(&'a [SectionRecord]),
@@ -161,17 +161,17 @@ impl<'a> Block<'a> {
         Self::Title(text.into(), None)
     }
 
-    /// Creates words of a model, whose beginning matters most.
+    /// Creates a block of a model's words; if not all of it fits, its beginning is shown.
     pub fn prose(text: impl Into<Cow<'a, str>>) -> Self {
         Self::Text(Form::Prose, text.into(), Extent::First)
     }
 
-    /// Creates the output of a program.
+    /// Creates a block with the output of a program.
     pub fn output(title: &'static str, text: &'a str, extent: Extent) -> Self {
         Self::Text(Form::Output(title), text.into(), extent)
     }
 
-    /// Creates text for a program.
+    /// Creates a block with text for a program.
     pub fn code(text: impl Into<Cow<'a, str>>) -> Self {
         Self::Text(Form::Code, text.into(), Extent::First)
     }
