@@ -505,7 +505,10 @@ impl Worker<'_> {
                 stages.note_stop(&unsummed);
                 return Err(unsummed);
             }
-            (Ok(()), Ok(shown)) => Ok(shown),
+            (Ok(()), Ok(shown)) => {
+                self.warn_of_criteria(stages)?;
+                Ok(shown)
+            }
         };
         enter(PlanStage::Done)?;
         self.show_plan();
@@ -513,6 +516,20 @@ impl Worker<'_> {
             self.context.notice("no file of the project was changed");
         }
         shown
+    }
+
+    /// Warns if all steps are done, but not all criteria are met.
+    fn warn_of_criteria(&self, stages: &Stages<'_, '_, '_>) -> Result<(), Error> {
+        let criteria = self.document().read()?.plan().acceptance_criteria;
+        let open = criteria.iter().filter(|criterion| !criterion.completed);
+        let open: Vec<_> = open.map(|it| format!("`{}`", it.description)).collect();
+        if !open.is_empty() {
+            let open = open.join(", ");
+            let warning =
+                format!("all steps are done, but these acceptance criteria are not met: {open}");
+            stages.run.warn(warning);
+        }
+        Ok(())
     }
 
     /// Sums up the work unless the plan already contains the summary. Returns the text to show.
