@@ -130,6 +130,17 @@ impl Spent {
         }
     }
 
+    /// Formats the cost: the known dollars and the number of calls whose cost is unknown.
+    pub fn cost(&self) -> String {
+        match self.unpriced {
+            0 => self.dollars.to_string(),
+            unpriced => {
+                let calls = counted(unpriced, "call");
+                format!("{} and {calls} at an unknown price", self.dollars)
+            }
+        }
+    }
+
     /// Returns the sum of both.
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -142,11 +153,7 @@ impl Spent {
 
 impl fmt::Display for Spent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} tokens, {}", grouped(self.tokens), self.dollars)?;
-        match self.unpriced {
-            0 => Ok(()),
-            unpriced => write!(f, " and {} at an unknown price", counted(unpriced, "call")),
-        }
+        write!(f, "{} tokens, {}", grouped(self.tokens), self.cost())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::commands::last::SessionRuns;
+use crate::commands::last::{SessionRuns, Spent};
 use crate::model::price::Usd;
 use crate::record::result::{RunRecord, TreeState};
 use crate::run::outcome::{Failure, Outcome};
@@ -13,10 +13,7 @@ use crate::ui::tui::status::percentage;
 #[derive(Debug, Default)]
 pub struct Tally {
     requests: u64,
-    /// The cost of the requests, without those whose cost is unknown.
-    spent: Option<Usd>,
-    /// The number of requests whose cost is unknown.
-    unpriced: u64,
+    spent: Spent,
     took: Duration,
     /// Duration of the last request.
     pub(super) last_took: Option<Duration>,
@@ -40,10 +37,7 @@ impl Tally {
     pub fn spend(&mut self, record: &RunRecord) {
         self.requests += 1;
         self.session.used(record);
-        match record.total_cost() {
-            Some(cost) => self.spent = Some(self.spent.unwrap_or(Usd::ZERO) + cost),
-            None => self.unpriced += 1,
-        }
+        self.spent = self.spent.plus(Spent::on(&record.steps));
     }
 
     /// Returns the tokens of the conversation; 0 if they have not been counted yet.
@@ -55,7 +49,7 @@ impl Tally {
     pub fn line(&self, model: &str, directory: &str, tokens: u64, window: u64) -> String {
         let share = |context| format!("context {}%", percentage(context, window));
         let tokens = (tokens > 0).then(|| counted(tokens, "token"));
-        let spent = self.spent.filter(|spent| *spent != Usd::ZERO);
+        let spent = Some(self.spent.dollars).filter(|spent| *spent != Usd::ZERO);
         let parts = [
             Some(model.to_owned()),
             Some(directory.to_owned()),
@@ -76,16 +70,9 @@ impl Tally {
 
     /// Describes the usage so far; `tokens` are those of the session.
     pub fn cost(&self, tokens: u64) -> String {
-        let spent = match (self.spent, self.unpriced) {
-            (None, 0) => "nothing spent".to_owned(),
-            (None, _) => "at an unknown price".to_owned(),
-            (Some(spent), 0) => spent.to_string(),
-            (Some(spent), unpriced) => {
-                format!(
-                    "{spent} and {} at an unknown price",
-                    counted(unpriced, "request")
-                )
-            }
+        let spent = match self.requests {
+            0 => "nothing spent".to_owned(),
+            _ => self.spent.cost(),
         };
         format!(
             "this session: {} tokens; since the start: {}, {spent}, {}",
@@ -175,7 +162,7 @@ mod tests {
         assert_eq!(tally.session.changed, ["logs/1"]);
         assert_eq!(
             tally.cost(12_345),
-            "this session: 12,345 tokens; since the start: 2 requests, $0.50 and 1 request at an unknown price, 2m 10s"
+            "this session: 12,345 tokens; since the start: 2 requests, $0.50 and 2 calls at an unknown price, 2m 10s"
         );
     }
 }
