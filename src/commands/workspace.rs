@@ -1,6 +1,7 @@
 //! Everything that an agent needs to start: session, models, and the runner of its commands.
 
 use std::cell::RefCell;
+use std::mem::replace;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -142,7 +143,14 @@ impl<'c, F: SessionForm> Workspace<'c, F> {
         key_file: &Path,
     ) -> Result<Self, Error> {
         let session = stored.session.get_mut();
-        session.set_model(&models.first.spec.name);
+        let name = &models.first.spec.name;
+        let before = replace(session.model(), name.clone());
+        let is_chosen = options.choice.model.is_some() || options.choice.replay.is_some();
+        if !before.is_empty() && before != *name && !is_chosen {
+            context.notice(format!(
+                "`{name}` is asked; the session's last model was `{before}` (`--model {before}`)"
+            ));
+        }
         if options.choice.replay.is_some() {
             session.detach();
         }
@@ -165,7 +173,7 @@ impl<'c, F: SessionForm> Workspace<'c, F> {
         self.models = models;
         self.limits.max_context_tokens = limit;
         let session = self.stored.session.get_mut();
-        session.set_model(&self.models.first.spec.name);
+        session.model().clone_from(&self.models.first.spec.name);
     }
 
     /// Returns the setup of a run on the session, for the command of this name.
@@ -278,7 +286,7 @@ impl Workspace<'_> {
         which: &SessionChoice,
     ) -> Result<(), Error> {
         let mut session = open_session(context, &self.stored.store, which)?;
-        session.set_model(&self.models.first.spec.name);
+        session.model().clone_from(&self.models.first.spec.name);
         *self.stored.session.get_mut() = session;
         Ok(())
     }

@@ -111,8 +111,8 @@ impl SessionForm for SessionFile {
         &self.directory
     }
 
-    fn set_model(&mut self, model: &str) {
-        model.clone_into(&mut self.model);
+    fn model(&mut self) -> &mut String {
+        &mut self.model
     }
 
     fn opened(mut self, id: &str) -> Self {

@@ -33,8 +33,8 @@ pub trait SessionForm: DeserializeOwned {
     /// stays valid JSON whatever a key looks like.
     fn written(&mut self, redactor: &Redactor) -> impl Serialize;
 
-    /// Records the model that is asked.
-    fn set_model(&mut self, model: &str);
+    /// Returns the model that was asked last; empty if there was none.
+    fn model(&mut self) -> &mut String;
 
     /// Records the time of a change.
     fn changed(&mut self, _now: DateTime<Utc>) {}

@@ -104,7 +104,7 @@ fn create(
     let id = id.parse().unwrap();
     let directory = store.written(Path::new(directory));
     let mut file = SessionFile::new(id, now, directory);
-    file.set_model("m");
+    *file.model() = "m".to_owned();
     store.create(file)
 }
 

@@ -198,8 +198,8 @@ impl SessionForm for PlanSessionFile {
         &self.state.directory
     }
 
-    fn set_model(&mut self, model: &str) {
-        model.clone_into(&mut self.model);
+    fn model(&mut self) -> &mut String {
+        &mut self.model
     }
 
     fn opened(self, id: &str) -> Self {
