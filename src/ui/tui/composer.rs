@@ -508,13 +508,19 @@ impl Composer {
                         typed.is_empty() || names.any(|name| name == typed)
                     }
                     Completing::Command(typed) => {
-                        self.commands.iter().any(|command| command.name == typed)
+                        // A name that is not selected and only resembles what was typed may not be meant.
+                        let is_meant = self.marked > 0 || marked.text.starts_with(typed);
+                        !is_meant || self.commands.iter().any(|command| command.name == typed)
                     }
                 };
                 if is_whole {
                     return None;
                 }
                 self.complete(marked);
+                let mut commands = self.commands.iter();
+                if commands.any(|it| it.name == marked.text && it.argument.is_empty()) {
+                    return None;
+                }
             }
             _ => return None,
         }

@@ -315,6 +315,12 @@ fn commands_are_completed_with_what_they_do() {
     // An incomplete name is completed, and not sent.
     assert_eq!(composer.key(key(KeyCode::Enter)), ComposerAction::Changed);
     assert_eq!(composer.text(), "/mode ");
+    // One that takes no argument is sent at once; one that only resembles it is sent as typed.
+    for (typed, text) in [("/cle", "/clear "), ("/moel", "/moel"), ("/clr", "/clr")] {
+        composer.set_text("");
+        type_in(&mut composer, typed);
+        assert_eq!(sent(&mut composer).text, text);
+    }
     composer.set_text("/model");
     assert_eq!(sent(&mut composer).text, "/model");
     composer.set_text("/unknown");
