@@ -67,7 +67,20 @@ impl Env<'_> {
                 let output = ToolOutput::text(failure.to_string()).in_brief(brief);
                 (output, Some(failure))
             }
-            Err(ToolError::Fatal(error)) => return Err(error),
+            Err(ToolError::Fatal(error)) => {
+                let end = ToolEnd {
+                    brief: Some("stopped".to_owned()),
+                    failed: true,
+                    took: self.clock.elapsed().saturating_sub(since),
+                    ..ToolEnd::default()
+                };
+                self.reporter.event(&Event::ToolResult {
+                    name: call.name.clone(),
+                    end,
+                    is_end: false,
+                });
+                return Err(error);
+            }
         };
         let failed = failure.is_some();
         let took = self.clock.elapsed().saturating_sub(since);

@@ -18,6 +18,7 @@ use crate::record::todos::Todo;
 use crate::run::context::{Context, Stdin};
 use crate::run::outcome::{Failure, Outcome};
 use crate::secret::Redactor;
+use crate::sys::exit::Exit;
 use crate::sys::interrupt::{Interrupt, Interrupted};
 use crate::sys::parallel::joined;
 use crate::ui::history::{self, History};
@@ -94,8 +95,14 @@ pub fn at_screen<T>(
         let mut farewell = String::new();
         let talked = talk(&screen, &mut farewell);
         screen.post(ToScreen::End(farewell));
-        // A failing screen also stops the engine; the screen's error says more than the engine's.
-        joined(drawn).map_err(InputError::from)?;
+        let is_interrupted =
+            |failure: &Failure| matches!(failure.error.exit(), Exit::Interrupted(_));
+        match joined(drawn).map_err(InputError::from) {
+            // The engine's error has the run's log.
+            Err(InputError::Interrupted(_)) if talked.as_ref().is_err_and(is_interrupted) => {}
+            // A failing screen also stops the engine; the screen's error says more than the engine's.
+            drawn => drawn?,
+        }
         talked
     })
 }

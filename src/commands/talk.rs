@@ -247,6 +247,7 @@ impl<'t> Talk<'t> {
     pub fn run<T: Talker>(&mut self, agent: &mut T) -> Result<(), Failure> {
         self.take_up(agent);
         if agent.has_more_to_do()? {
+            self.show_status_bar(agent);
             let done = agent.attend(self, None);
             let done = self.note_failure(done);
             self.end(agent, done)?;

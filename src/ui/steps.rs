@@ -102,17 +102,22 @@ impl Look {
     /// Lays out the last lines of a command's output.
     fn output(self, printed: &str, limit: usize) -> Vec<Line<'static>> {
         let lines: Vec<&str> = printed.trim_end().lines().collect();
-        let last = &lines[lines.len().saturating_sub(limit)..];
+        let hidden = lines.len().saturating_sub(limit);
         let width = self.width.saturating_sub(INDENT.len());
-        let shown = last.iter().map(|line| match visible(line).lines().last() {
-            // Leave out text that a progress bar has overwritten.
-            Some(line) if !line.is_empty() => {
-                let line = truncated(line, width).into_owned();
-                indented(INDENT, Span::styled(line, Style::new().dim()).into())
-            }
-            _ => Line::default(),
-        });
-        shown.collect()
+        // Only the screen can show them later.
+        let can_be_unfolded = self.folding == Folding::Folded;
+        let more = (hidden > 0 && can_be_unfolded).then(|| more_lines(hidden, INDENT));
+        let shown = lines[hidden..]
+            .iter()
+            .map(|line| match visible(line).lines().last() {
+                // Leave out text that a progress bar has overwritten.
+                Some(line) if !line.is_empty() => {
+                    let line = truncated(line, width).into_owned();
+                    indented(INDENT, Span::styled(line, Style::new().dim()).into())
+                }
+                _ => Line::default(),
+            });
+        more.into_iter().chain(shown).collect()
     }
 
     /// Lays out a change in the same way as the question about it.
@@ -286,10 +291,15 @@ impl Look {
 fn bounded(mut lines: Vec<Line<'static>>, limit: usize, indent: &str) -> Vec<Line<'static>> {
     if let Some(more) = lines.len().checked_sub(limit).filter(|more| *more > 0) {
         lines.truncate(limit);
-        let more = format!("{indent}… {} …", counted(more as u64, "more line"));
-        lines.push(Line::styled(more, Style::new().dim()));
+        lines.push(more_lines(more, indent));
     }
     lines
+}
+
+/// Says how many lines are left out.
+fn more_lines(count: usize, indent: &str) -> Line<'static> {
+    let more = format!("{indent}… {} …", counted(count as u64, "more line"));
+    Line::styled(more, Style::new().dim())
 }
 
 /// Indents a line.

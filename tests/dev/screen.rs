@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::support::agent::{AgentProject, PASS, done, last_told, reply};
+use crate::support::agent::{AgentProject, Endless, PASS, done, last_told, reply};
 use crate::support::screen::{CTRL_C, CTRL_D, ESCAPE, Screen, UP};
 
 /// Opens `dev` on a screen of this width; `None` if no terminal can be created.
@@ -133,6 +133,35 @@ fn another_session_shows_its_own_tasks_and_its_own_context() {
         .shows("Todos 0/2")
         .shows("Context: 100/")
         .types(CTRL_D);
+    assert_eq!(screen.ends().1, 0);
+}
+
+#[test]
+fn work_that_the_user_has_stopped_waits_for_a_word_when_it_is_resumed() {
+    let endless = Endless::new();
+    let command = reply("COMMAND", &endless.command());
+    let (agent, server) = AgentProject::scripted(&[command, done(), PASS.to_owned()]);
+    let Some(mut screen) = opened(&agent, 120) else {
+        return;
+    };
+    screen.types("Delete it all\r");
+    endless.begins(&agent);
+    screen
+        .types(ESCAPE)
+        .shows("esc again to stop")
+        .types(ESCAPE)
+        .shows("error: stopped")
+        .types("/exit\r");
+    assert_eq!(screen.ends().1, 0);
+    let mut screen = Screen::open(&agent.command(&["--resume"]), 120, 60).unwrap();
+    screen
+        .shows("> Delete it all")
+        .shows("this session was not finished: say what to do next");
+    assert_eq!(server.requests().len(), 1);
+    screen
+        .types("only this\r")
+        .shows("log: logs/")
+        .types("/exit\r");
     assert_eq!(screen.ends().1, 0);
 }
 

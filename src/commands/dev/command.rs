@@ -110,13 +110,16 @@ fn serve<'c>(
         return work(context, &place, AnswerSource::Nowhere, request);
     }
     let user = RefCell::new(open()?);
+    // A person may have stopped the work because it went wrong.
+    let continues = place.has_more_to_do() && !user.borrow().is_person();
     let mut developer = Developer {
         context,
         options,
         place,
+        continues,
         undone: Vec::new(),
     };
-    if !developer.place.has_more_to_do() {
+    if !continues {
         developer.recap();
     }
     let talked = Talk::new(context, &user, &Unfinished::default()).run(&mut developer);
@@ -128,15 +131,21 @@ struct Developer<'t, 'c> {
     context: &'c Context<'c>,
     options: &'t AgentOptions,
     place: Workspace<'c>,
+    /// `true` if the unfinished request of a resumed session is continued at once.
+    continues: bool,
     /// Runs undone since the last request, to be reported to the agent.
     undone: Vec<String>,
 }
 
 impl Developer<'_, '_> {
-    /// Shows the end of the conversation so far.
+    /// Shows the end of the conversation so far, and says whether it is unfinished.
     fn recap(&self) {
         if let Some(recap) = self.place.stored.session.borrow().conversation.recap() {
             self.context.reporter.event(&Event::Words(recap));
+        }
+        if self.place.has_more_to_do() {
+            let unfinished = "this session was not finished: say what to do next";
+            self.context.notice(unfinished);
         }
     }
 }
@@ -150,7 +159,7 @@ impl Talker for Developer<'_, '_> {
     }
 
     fn has_more_to_do(&self) -> Result<bool, Failure> {
-        Ok(self.place.has_more_to_do())
+        Ok(self.continues)
     }
 
     fn facts(&self) -> SessionFacts {
@@ -197,9 +206,7 @@ impl Talker for Developer<'_, '_> {
         self.place.change_session(self.context, &which)?;
         self.undone.clear();
         self.recap();
-        let unfinished = "this session was not finished: say what to do next";
-        let text = self.place.has_more_to_do().then_some(unfinished);
-        Ok(text.unwrap_or_default().to_owned())
+        Ok(String::new())
     }
 
     fn own_model(&self) -> Option<String> {

@@ -217,6 +217,11 @@ impl App {
 
     /// Handles an event of a run.
     fn event(&mut self, event: Event) {
+        let works = matches!(event, Event::Asking { .. } | Event::Tool { .. });
+        if works && self.engine == EngineState::SettingUp {
+            // A resumed session is continued without a submission.
+            self.engine = EngineState::Working;
+        }
         match &event {
             Event::Asking { step, .. } if self.mode.is_none() => {
                 let doing = present::doing(step).unwrap_or("Thinking...").to_owned();
@@ -284,7 +289,11 @@ impl App {
                 done: done.clone(),
                 total: *total,
             }),
-            Event::ToolResult { .. } => self.wait_for(Waiting::Thinking),
+            Event::ToolResult { .. } | Event::Built { .. } => self.wait_for(Waiting::Thinking),
+            Event::Building { .. } => self.wait_for(Waiting::Tool {
+                name: "build.sh".to_owned(),
+                description: String::new(),
+            }),
             Event::Todos(todos) => self.todos.clone_from(todos),
             Event::Tasks(tasks) => self.todos = tasks.iter().map(Todo::from).collect(),
             _ => {}

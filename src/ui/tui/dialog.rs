@@ -144,6 +144,11 @@ impl Dialog {
         is_text && matches!(self, Self::Question(_))
     }
 
+    /// Returns whether only a letter can answer: no answer is selected.
+    pub fn awaits_letter(&self) -> bool {
+        matches!(self, Self::Question(question) if question.awaits_letter())
+    }
+
     /// Returns whether a key clears the draft next to a question.
     pub fn clears_draft(&self, key: KeyEvent) -> bool {
         is_cancel(key) && key.code != KeyCode::Esc && matches!(self, Self::Question(_))

@@ -84,6 +84,13 @@ impl App {
                 self.typed(key)
             }
             _ if dialog.leaves(key, has_draft) => self.typed(key),
+            _ if has_draft && key.code == KeyCode::Enter && dialog.awaits_letter() => {
+                if is_exit(&self.composer.text()) {
+                    return self.leave();
+                }
+                self.say("Ctrl-C clears your draft, then a letter answers");
+                Vec::new()
+            }
             _ if dialog.is_letter(key) => {
                 self.held = Some((key, self.now + HELD));
                 Vec::new()
@@ -163,6 +170,13 @@ impl App {
         Vec::new()
     }
 
+    /// Leaves, and stops the work.
+    fn leave(&self) -> Vec<ScreenEffect> {
+        let stop = (self.engine != EngineState::Idle).then_some(ScreenEffect::Stop);
+        let leave = ScreenEffect::Send(FromScreen::Leave);
+        std::iter::once(leave).chain(stop).collect()
+    }
+
     fn stop(&mut self) -> Vec<ScreenEffect> {
         self.say(STOPPING);
         self.stopping = Some(self.queue.len());
@@ -186,6 +200,15 @@ impl App {
                         self.say(&notice);
                         return Vec::new();
                     }
+                    // Such an agent asks for what it reads.
+                    _ if self.status.is_one_task && self.engine == EngineState::Working => {
+                        if is_exit(&submission.text) {
+                            return self.leave();
+                        }
+                        self.composer.set_text(&submission.text);
+                        self.say("nothing is read until the agent asks; Ctrl-D leaves");
+                        return Vec::new();
+                    }
                     // Submissions left waiting by a stop go first.
                     _ => self.queue.push_back(submission),
                 }
@@ -205,9 +228,7 @@ impl App {
                     self.composer.end_line();
                     return vec![ScreenEffect::Send(FromScreen::Typed(None))];
                 }
-                let stop = (self.engine != EngineState::Idle).then_some(ScreenEffect::Stop);
-                let leave = ScreenEffect::Send(FromScreen::Leave);
-                return std::iter::once(leave).chain(stop).collect();
+                return self.leave();
             }
             ComposerAction::Refused(reason) => self.say(&reason),
             ComposerAction::None | ComposerAction::Unhandled
@@ -274,4 +295,9 @@ impl App {
                 .scroll(isize::try_from(lines).unwrap_or_default()),
         }
     }
+}
+
+/// Returns whether the text is the command to leave.
+fn is_exit(text: &str) -> bool {
+    matches!(text.trim(), "/exit" | "/quit")
 }

@@ -56,6 +56,11 @@ impl QuestionDialog {
         }
     }
 
+    /// Returns whether no answer is selected and none is being typed.
+    pub fn awaits_letter(&self) -> bool {
+        self.chosen.is_none() && !self.is_redirecting
+    }
+
     /// Returns the tool's name with the file and the size of its change, or a general title.
     pub fn title(&self, columns: usize) -> String {
         let tool = match self.question.tool.as_str() {

@@ -96,6 +96,7 @@ impl Transcript {
             | Event::Auditing
             | Event::Audited { .. }
             | Event::Compressed { .. }
+            | Event::Built { .. }
             | Event::Connected { .. }
             | Event::BranchEnded { .. } => self.push_event(&event),
             _ => {}

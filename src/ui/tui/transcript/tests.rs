@@ -145,6 +145,7 @@ fn an_exchange_is_distinguished_from_top_to_bottom() {
         1 -old
         1 +new
     ✗ execute_command false (exit code: 1)
+        … 1 more line …
         2
         3
         4

@@ -239,3 +239,41 @@ fn alternative_instruction_is_typed_in_the_input() {
     assert_eq!(press(&mut app, KeyCode::Esc, 4000), []);
     assert!(shown(&mut app, 60, 24).contains("y yes"));
 }
+
+#[test]
+fn enter_with_a_draft_says_what_answers_and_exit_leaves() {
+    let mut app = at_work();
+    app.handle(question(), at(0));
+    assert_eq!(typed(&mut app, "use it"), []);
+    assert!(shown(&mut app, 60, 24).contains("Ctrl-C clears your draft"));
+    app.composer.clear();
+    let left = [ScreenEffect::Send(FromScreen::Leave), ScreenEffect::Stop];
+    assert_eq!(typed(&mut app, "/exit"), left);
+}
+
+#[test]
+fn an_agent_of_one_task_keeps_what_it_does_not_read_in_the_input() {
+    let mut app = at_work();
+    app.queue.clear();
+    let status = Status {
+        is_one_task: true,
+        ..Status::default()
+    };
+    app.handle(ToScreen::Status(status), at(0));
+    assert_eq!(typed(&mut app, "make it blue"), []);
+    assert_eq!(app.composer.text(), "make it blue");
+    assert!(app.queue.is_empty());
+    assert!(shown(&mut app, 60, 24).contains("nothing is read until the agent asks"));
+    app.composer.clear();
+    let left = [ScreenEffect::Send(FromScreen::Leave), ScreenEffect::Stop];
+    assert_eq!(typed(&mut app, "/quit"), left);
+}
+
+#[test]
+fn work_that_is_resumed_without_a_submission_can_be_stopped() {
+    let composer = Composer::new(ComposerOptions::default());
+    let mut app = App::new(None, composer);
+    app.handle(ToScreen::Event(asking()), at(0));
+    assert_eq!(press(&mut app, KeyCode::Esc, 100), []);
+    assert_eq!(press(&mut app, KeyCode::Esc, 200), [ScreenEffect::Stop]);
+}

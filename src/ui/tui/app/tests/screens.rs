@@ -263,3 +263,19 @@ fn while_the_engine_is_set_up_escape_stops_nothing() {
         assert_eq!(press(&mut app, KeyCode::Esc, now), []);
     }
 }
+
+#[test]
+fn a_build_is_shown_while_it_runs_and_when_it_has_ended() {
+    let mut app = at_work();
+    app.handle(ToScreen::Event(Event::Building { spent: Usd::ZERO }), at(0));
+    assert!(shown(&mut app, 60, 24).contains("build.sh"));
+    let built = Event::Built {
+        status: "exit code: 1".to_owned(),
+        passed: false,
+        reasons: Vec::new(),
+        took: Duration::from_secs(4),
+    };
+    app.handle(ToScreen::Event(built), at(4000));
+    let screen = shown(&mut app, 60, 24);
+    assert!(screen.contains("exit code: 1"), "{screen}");
+}
