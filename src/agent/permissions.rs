@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::tool::{Effect, ParameterKind, ToolCall};
 use super::tools::command::AllowedCommand;
-use super::tools::place::{leads_into, quoted, resolved};
+use super::tools::resolved_path::{leads_into, quoted, resolved};
 use crate::record::question::Question;
 
 /// The decision on a call.

@@ -17,7 +17,7 @@ use regex::Regex;
 
 use crate::agent::judge::{audited, is_whole};
 use crate::agent::tools::command::AllowedCommand;
-use crate::agent::tools::place::{Found, Outside, ResolvedPath, quoted};
+use crate::agent::tools::resolved_path::{Found, Outside, ResolvedPath, quoted};
 use crate::project::repository::Repository;
 use crate::sys::git::{Git, GitPlace};
 use crate::sys::text::regex;

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, AtFlags, FileType, Stat, access, accessat, statat};
 
-use crate::agent::tools::place::resolved;
+use crate::agent::tools::resolved_path::resolved;
 use crate::edit::Rule;
 use crate::edit::beneath::{Root, split};
 use crate::edit::spelling::{self, PathScope};

@@ -16,7 +16,7 @@ use crate::agent::permissions::{DenyPaths, Permissions};
 use crate::agent::session::{Session, SessionFile, SessionForm, SessionState, SessionStore};
 use crate::agent::tools::command::{RunCommand, Shell};
 use crate::agent::tools::files::ReadAccess;
-use crate::agent::tools::place::resolved;
+use crate::agent::tools::resolved_path::resolved;
 use crate::commands::cli::agent::AgentArgs;
 use crate::commands::cli::build::SandboxArgs;
 use crate::commands::error::CommandError;

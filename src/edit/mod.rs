@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `parse`, `locate`, `spelling`, `protection`, `rule`, [`verify`](PathPolicy), `tree_after`, `mount` | from a reply to edits that may be applied; read-only |
 //! | `guard`, `loss`, `comments`, `form`, `comparison`, `executed` | detection of losses and other hidden effects |
-//! | `apply`, `operation`, `plan`, `stage`, `place` | application of edits to the disk |
+//! | `apply`, `operation`, `plan`, `stage`, `staged_entry` | application of edits to the disk |
 //! | `journal`, `record` | the transaction in progress |
 //! | `recovery`, `rollback` | recovery from a transaction that was cut short |
 //! | `undo_log`, `changes`, `undo` | saved files, and their restoration |
@@ -34,7 +34,6 @@ mod loss;
 mod mount;
 mod operation;
 mod parse;
-mod place;
 mod plan;
 pub(crate) mod protection;
 mod record;
@@ -43,6 +42,7 @@ mod rollback;
 mod rule;
 pub(crate) mod spelling;
 mod stage;
+mod staged_entry;
 mod tree_after;
 pub(crate) mod undo;
 pub(crate) mod undo_log;

@@ -16,8 +16,8 @@ use super::digest::Digest;
 use super::disk::{renameat, statat, unlinkat};
 use super::error::{ApplyError, recover_failed};
 use super::journal::{Journal, JournalState};
-use super::place::{StagedEntry, old_name};
 use super::record::{Record, RecordedUnit, UnitChange};
+use super::staged_entry::{StagedEntry, old_name};
 use crate::project::walk::joined;
 use crate::sys::identity::Fingerprint;
 

@@ -7,7 +7,7 @@
 use std::fs;
 
 use super::files::{FileAccess, NOT_UNDONE, Proposed, preview_of, with_warnings};
-use super::place::{Found, ResolvedPath};
+use super::resolved_path::{Found, ResolvedPath};
 use crate::agent::tool::{Arguments, Effect, Parameter, Tool, ToolError, ToolOutput, ToolSpec};
 use crate::edit::EditKind;
 use crate::record::tool::Verb;

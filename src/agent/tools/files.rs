@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::place::{Outside, ResolvedPath, leads_through_config};
+use super::resolved_path::{Outside, ResolvedPath, leads_through_config};
 use crate::agent::tool::{ToolError, ToolOutput};
 use crate::edit::EditKind;
 use crate::sys::diff::FileChange;

@@ -11,7 +11,7 @@ use std::path::Path;
 use globset::{GlobBuilder, GlobSet};
 
 use super::files::ReadAccess;
-use super::place::{Found, ResolvedPath, quoted, unreadable};
+use super::resolved_path::{Found, ResolvedPath, quoted, unreadable};
 use crate::agent::tool::{Arguments, Effect, Parameter, Tool, ToolError, ToolOutput, ToolSpec};
 use crate::edit::beneath::split;
 use crate::project::gitignore::IgnoreRules;

@@ -6,7 +6,7 @@
 use std::fmt;
 
 use super::files::{COUNT, ReadAccess, line_count};
-use super::place::{ResolvedPath, quoted};
+use super::resolved_path::{ResolvedPath, quoted};
 use crate::agent::tool::{
     Arguments, Effect, OUTPUT_LIMIT, Parameter, ParameterKind, Tool, ToolError, ToolOutput,
     ToolSpec,

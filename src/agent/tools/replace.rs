@@ -8,7 +8,7 @@ use std::ops::Range;
 use memchr::{memchr_iter, memmem};
 
 use super::files::{FileAccess, MOST_LINES, Proposed, at_lines, line_count, preview_of};
-use super::place::ResolvedPath;
+use super::resolved_path::ResolvedPath;
 use super::write::put;
 use crate::agent::tool::{Arguments, Effect, Parameter, Tool, ToolError, ToolOutput, ToolSpec};
 use crate::sys::numbers::{counted, grouped};

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::files::{FileAccess, Proposed, ReadAccess, preview_of, with_warnings};
-use super::place::{Outside, quoted};
+use super::resolved_path::{Outside, quoted};
 use super::search::{LARGEST, READ_AT_MOST, SearchFiles, parsed};
 use crate::agent::tool::{Arguments, Effect, Parameter, Tool, ToolError, ToolOutput, ToolSpec};
 use crate::record::tool::Category;

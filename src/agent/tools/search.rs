@@ -8,7 +8,7 @@ use regex::Regex;
 
 use super::files::ReadAccess;
 use super::list::files_below;
-use super::place::{Found, ResolvedPath, quoted, unreadable};
+use super::resolved_path::{Found, ResolvedPath, quoted, unreadable};
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };

@@ -10,7 +10,7 @@ use std::path::Path;
 use super::files::{
     FileAccess, Files, NOT_UNDONE, Proposed, line_count, preview_of, with_warnings,
 };
-use super::place::{Found, ResolvedPath, unreadable};
+use super::resolved_path::{Found, ResolvedPath, unreadable};
 use crate::agent::tool::{Arguments, Effect, Parameter, Tool, ToolError, ToolOutput, ToolSpec};
 use crate::edit::{EditKind, attributes};
 use crate::record::tool::Verb;

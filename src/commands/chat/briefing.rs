@@ -15,7 +15,7 @@ use super::context::ContextFiles;
 use super::reminders::{due, naming};
 use crate::agent::conversation::HistoryMessage;
 use crate::agent::tool::Effect;
-use crate::agent::tools::place::resolved;
+use crate::agent::tools::resolved_path::resolved;
 use crate::record::mode::Mode;
 use crate::record::step::Action;
 use crate::record::todos::Todo;

@@ -15,7 +15,7 @@ use super::briefing::Briefing;
 use crate::agent::judge::{JudgedCommand, ScriptState, judge};
 use crate::agent::permissions::{Permission, Permissions, asks};
 use crate::agent::tool::{Effect, ParameterKind, ToolCall};
-use crate::agent::tools::place::{quoted, resolved};
+use crate::agent::tools::resolved_path::{quoted, resolved};
 use crate::project::index::TrackedPaths;
 use crate::record::mode::{Mode, SharedMode};
 use crate::record::question::{Answer, Question, Verdict};

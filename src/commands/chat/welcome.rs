@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use super::place::ChatPlace;
-use crate::agent::tools::place::quoted;
+use crate::agent::tools::resolved_path::quoted;
 use crate::project::repository::Repository;
 use crate::sys::files::{self, Links};
 

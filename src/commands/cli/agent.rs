@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use super::build::SandboxArgs;
 use super::replies::LossArgs;
 use super::values::{SELDOM, parse_dollars};
-use crate::agent::tools::place::Outside;
+use crate::agent::tools::resolved_path::Outside;
 use crate::model::Tier;
 use crate::model::price::Usd;
 use crate::run::builds::BuildOptions;

@@ -31,7 +31,7 @@ use crate::agent::tool::{Arguments, Tool as _, Toolbox};
 use crate::agent::tools::command::{AllowedCommand, Shell};
 use crate::agent::tools::files::{FileAccess, ReadAccess};
 use crate::agent::tools::list::ListDirectory;
-use crate::agent::tools::place::Outside;
+use crate::agent::tools::resolved_path::Outside;
 use crate::agent::{Agent, AgentError, Brief, Ended, Host, Objection, ToolTries};
 use crate::commands::agent_run::{AgentRun, FailedBuild};
 use crate::commands::cli::replies::OnFailure;

@@ -13,9 +13,9 @@ use crate::agent::tools::diff::{SHOW_DIFF, ShowDiff};
 use crate::agent::tools::files::{FileAccess, ReadAccess};
 use crate::agent::tools::list::ListDirectory;
 use crate::agent::tools::notes::{AskUser, REQUEST_APPROVAL, RequestApproval, User};
-use crate::agent::tools::place::ResolvedPath;
 use crate::agent::tools::read::{ReadFile, ReadWhole};
 use crate::agent::tools::replace::{FIND, FindAndReplace};
+use crate::agent::tools::resolved_path::ResolvedPath;
 use crate::agent::tools::search::{SEARCH_FILES, SearchFiles};
 use crate::agent::tools::worded::Worded;
 use crate::agent::tools::write::WriteFile;
@@ -213,7 +213,7 @@ fn check_encoding(_tool: &ReadWhole<'_>, arguments: &Arguments) -> Result<(), St
     }
     Err(format!(
         "files are read as utf-8 alone, not as {}; leave `encoding` out",
-        crate::agent::tools::place::quoted(encoding)
+        crate::agent::tools::resolved_path::quoted(encoding)
     ))
 }
 

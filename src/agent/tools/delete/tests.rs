@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use super::super::write::tests::{Plain, REMOVED, told};
 use super::*;
 use crate::agent::tools::files::ReadAccess;
-use crate::agent::tools::place::Outside;
+use crate::agent::tools::resolved_path::Outside;
 
 fn project() -> (TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();

@@ -5,7 +5,7 @@ use std::fs;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::super::place::Outside;
+use super::super::resolved_path::Outside;
 use super::super::write::tests::{Plain, told};
 use super::*;
 use crate::agent::tool::Tool;

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::json;
 
 use super::*;
-use crate::agent::tools::place::Outside;
+use crate::agent::tools::resolved_path::Outside;
 
 fn read(root: &Path, path: &str) -> Result<String, String> {
     read_lines(root, path, "")

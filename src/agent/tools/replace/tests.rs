@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::super::write::tests::Plain;
 use super::*;
 use crate::agent::tools::files::ReadAccess;
-use crate::agent::tools::place::Outside;
+use crate::agent::tools::resolved_path::Outside;
 
 /// Replaces a passage that must occur once.
 fn replaced(text: &str, find: &str, replace: &str) -> Result<Replaced, String> {

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::agent::error::AgentError;
-use crate::agent::tools::place::Outside;
+use crate::agent::tools::resolved_path::Outside;
 use crate::agent::tools::write::tests::told;
 
 fn project(files: &[(&str, &str)]) -> (TempDir, PathBuf) {

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use super::*;
 use crate::agent::tools::files::{PathEdit, ReadAccess};
-use crate::agent::tools::place::Outside;
+use crate::agent::tools::resolved_path::Outside;
 
 /// The content recorded for a removed file.
 pub const REMOVED: &str = "(removed)";

@@ -14,7 +14,7 @@ use crate::agent::AgentError;
 use crate::agent::tool::ToolError;
 use crate::agent::tools::command::Shell;
 use crate::agent::tools::files::{Files, PathEdit, ReadAccess};
-use crate::agent::tools::place::Outside;
+use crate::agent::tools::resolved_path::Outside;
 use crate::edit::EditKind;
 use crate::exec::child_env::ChildEnv;
 use crate::exec::process::{Processes, SpawnOptions};

@@ -15,7 +15,7 @@ use crate::agent::protocol::tool_calls::{CLAUDE_CODE, ToolCalls};
 use crate::agent::tool::ToolError;
 use crate::agent::tools::command::{AllowedCommand, Shell};
 use crate::agent::tools::files::{Files, PathEdit};
-use crate::agent::tools::place::Outside;
+use crate::agent::tools::resolved_path::Outside;
 use crate::commands::plan::forms::{TaskList, WorkSummary};
 use crate::commands::plan::plan_tools::PlanUpdate;
 use crate::commands::plan::types::Criterion;
