@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 pub(super) use self::story::table;
 use crate::commands::cli::values::{parse_count, parse_number};
-use crate::commands::last::Spent;
+use crate::commands::spent::Spent;
 use crate::edit::changes::vault;
 use crate::project::Project;
 use crate::run::context::Context;

@@ -10,6 +10,7 @@ use super::cli::values::{parse_duration, parse_variable};
 use crate::agent::mcp::{McpAddress, Repeat, ToolDescription};
 use crate::commands::error::CommandError;
 use crate::commands::mcp_server::{ExchangeLog, McpSource, connect};
+use crate::project::home::MCP_TOKEN;
 use crate::run::context::Context;
 use crate::run::not_ready::NotReady;
 use crate::run::outcome::{Failure, Outcome};
@@ -94,8 +95,6 @@ impl McpArgs {
     }
 }
 
-/// The environment variable with the server's token, if it needs one.
-const TOKEN: &str = "MCP_BEARER_TOKEN";
 /// The maximum length of a description in the list, in characters.
 const LONGEST_LINE: usize = 100;
 
@@ -162,9 +161,10 @@ pub(crate) struct NoToken(pub &'static str, pub KeyProblem);
 /// Returns the token to send, if one is set.
 fn token(context: &Context<'_>) -> Result<Option<ApiKey>, NoToken> {
     let is_set = |token: &&str| !token.trim().is_empty();
-    let token = context.environment.get(TOKEN).filter(is_set);
+    let token = context.environment.get(MCP_TOKEN).filter(is_set);
     let key = token.map(|token| ApiKey::parse(token.as_bytes()));
-    key.transpose().map_err(|problem| NoToken(TOKEN, problem))
+    key.transpose()
+        .map_err(|problem| NoToken(MCP_TOKEN, problem))
 }
 
 fn object(text: &str) -> Result<Value, Error> {

@@ -11,7 +11,7 @@
 //! | `talk`, `screen` | the conversation with the user, by lines or on the screen |
 //! | `commit`, `consistency`, `sections`, `dry_run`, `query` | a change, a report, an estimate, and the query |
 //! | `init`, `add_model`, `models`, `mcp`, `rollup`, `context`, `demo` | commands for setting up and trying out |
-//! | `log`, `diff`, `undo`, `report`, `attest`, `last` | commands about past runs, and the choice of one |
+//! | `log`, `diff`, `undo`, `report`, `attest`, `last`, `spent` | commands about past runs, the choice of one, and what they have cost |
 //! | `place`, `redaction` | the project that a command works on, and the keys to redact |
 //! | `reporting`, `summary`, `output_file` | the outcome, a run's summary, and user-specified output files |
 //!
@@ -75,6 +75,7 @@ mod screen;
 mod sections;
 mod sessions;
 mod settings;
+mod spent;
 mod stored_session;
 mod summary;
 mod talk;

@@ -4,6 +4,7 @@ use super::command::Command;
 use super::command_line::Cli;
 use super::mcp::ServerArgs;
 use crate::model::ModelTable;
+use crate::project::home::{GITHUB_TOKEN, MCP_TOKEN, MCP_URL};
 use crate::project::{Project, home};
 use crate::run::context::ModelsProblem;
 use crate::run::env_file::EnvFile;
@@ -11,11 +12,6 @@ use crate::run::keys::key_variables;
 use crate::run::telemetry::header_secrets;
 use crate::secret::Redactor;
 use crate::sys::environment::{Environment, query_secrets};
-
-/// The environment variables with tokens for servers.
-const TOKENS: [&str; 2] = ["MCP_BEARER_TOKEN", "GITHUB_TOKEN"];
-/// The environment variable with a server's URL, whose query may contain a key.
-const SERVER: &str = "MCP_BASE_URL";
 
 /// Creates a redactor for all keys that a run may encounter: those of the project's models, the environment and `.env`,
 /// the homes that the command uses, and the given server.
@@ -40,14 +36,14 @@ pub fn redactor(
     let read = environments.iter().filter(|_| cli.reads_env_file());
     let tokens = read
         .clone()
-        .flat_map(|read| TOKENS.map(|token| read.get(token)));
+        .flat_map(|read| [MCP_TOKEN, GITHUB_TOKEN].map(|token| read.get(token)));
     let asked = match &cli.command {
         Some(Command::Mcp(arguments)) => Some(arguments.server()),
         _ => None,
     };
     let named = asked.map(|asked| &*asked.server);
     let headers = asked.into_iter().flat_map(ServerArgs::header_secrets);
-    let servers = read.filter_map(|read| read.get(SERVER)).chain(named);
+    let servers = read.filter_map(|read| read.get(MCP_URL)).chain(named);
     let variables = environments
         .iter()
         .flat_map(|environment| key_variables().filter_map(|name| environment.get(name)));

@@ -38,6 +38,12 @@ pub struct AgentHome {
 
 /// Variable that holds the key of `dev`.
 pub const DEV_KEY: &str = "DEV_AGENT_API_KEY";
+/// The environment variable with the token for an MCP server.
+pub const MCP_TOKEN: &str = "MCP_BEARER_TOKEN";
+/// The environment variable with the token for `git push`.
+pub const GITHUB_TOKEN: &str = "GITHUB_TOKEN";
+/// The environment variable with an MCP server's URL, whose query may contain a key.
+pub const MCP_URL: &str = "MCP_BASE_URL";
 
 /// Home of `dev`.
 pub static DEV: AgentHome = AgentHome {

@@ -10,6 +10,7 @@ use super::args::OrchestrateArgs;
 use super::publish::Publishing;
 use crate::agent::mcp::{McpAddress, McpError};
 use crate::model::{Endpoint, EndpointProblem, ModelSpec, azure_spec, is_plain_in_url};
+use crate::project::home::{GITHUB_TOKEN, MCP_TOKEN, MCP_URL};
 use crate::record::orchestration::Polling;
 use crate::record::seconds::Seconds;
 use crate::secret::ApiKey;
@@ -23,10 +24,6 @@ const AZURE_URL: &str = "AZURE_OPENAI_BASE_URL";
 const AZURE_DEPLOYMENT: &str = "AZURE_OPENAI_DEPLOYMENT";
 /// The version of the Azure OpenAI API.
 const AZURE_VERSION: &str = "AZURE_OPENAI_API_VERSION";
-/// The URL of the MCP server.
-const MCP_URL: &str = "MCP_BASE_URL";
-/// The token for the MCP server.
-const MCP_TOKEN: &str = "MCP_BEARER_TOKEN";
 /// The delay between the first two polls of an agent, in seconds.
 const POLL_INITIAL: &str = "MCP_POLL_INITIAL_SECONDS";
 /// The maximum delay between polls, in seconds.
@@ -39,8 +36,6 @@ const POLL_FACTOR: &str = "MCP_POLL_BACKOFF_FACTOR";
 const PROJECT: &str = "PROJECT_NAME";
 /// The agents' work directory.
 const WORKSPACE: &str = "WORKSPACE_DIR";
-/// The token with which the publishing agent runs `git push`.
-const GITHUB_TOKEN: &str = "GITHUB_TOKEN";
 /// The name of the commit's author.
 const AUTHOR_NAME: &str = "GIT_AUTHOR_NAME";
 /// The email address of the commit's author.

@@ -6,7 +6,7 @@ use super::args::OrchestrateArgs;
 use super::place::{OrchestratePlace, models};
 use super::resume::{Begun, begun};
 use crate::commands::agent_run::NOTHING_TO_COMPACT;
-use crate::commands::last::Spent;
+use crate::commands::spent::Spent;
 use crate::commands::stored_session::SessionChoice;
 use crate::commands::talk::question::Help;
 use crate::commands::talk::slash::Slash;

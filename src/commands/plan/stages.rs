@@ -35,14 +35,13 @@ use crate::agent::tools::resolved_path::Outside;
 use crate::agent::{Agent, AgentError, Brief, Ended, Host, Objection, ToolTries};
 use crate::commands::agent_run::{AgentRun, FailedBuild};
 use crate::commands::cli::replies::OnFailure;
+use crate::exec::build_script::BUILD_SCRIPT;
 use crate::model::Purpose;
 use crate::record::event::Event;
 use crate::run::context::Context;
 use crate::sys::error::Error;
 use crate::sys::excerpt::text::bounded;
 
-/// The script that must pass before a step that may have changed files counts as done.
-pub const BUILD_SCRIPT: &str = "build.sh";
 /// The maximum number of model calls in a step.
 const CALLS_OF_A_STEP: u32 = 10;
 /// The maximum number of user messages, including tool results, in a step's prompt.

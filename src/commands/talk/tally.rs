@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::commands::last::{SessionRuns, Spent};
+use crate::commands::last::SessionRuns;
+use crate::commands::spent::Spent;
 use crate::model::price::Usd;
 use crate::record::result::{RunRecord, TreeState};
 use crate::run::outcome::{Failure, Outcome};

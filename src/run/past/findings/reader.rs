@@ -11,6 +11,7 @@ use regex::Regex;
 use regex::bytes::Captures;
 
 use super::table::{Kind, Pattern, pattern};
+use crate::exec::build_script::BUILD_SCRIPT;
 use crate::record::finding::Finding;
 use crate::secret::escapes::without_escapes;
 use crate::sys::text::{cut, regex};
@@ -23,8 +24,6 @@ const NEAR: usize = 40;
 const NEAR_OTHERS: usize = 6;
 /// Maximum number of characters of a message.
 const LONGEST: usize = 300;
-/// The tool of findings that no known tool has reported.
-const BUILD: &str = "build.sh";
 
 /// Numbers that differ from one build to the next: addresses, durations, times, processes.
 static PASSING: LazyLock<Regex> = LazyLock::new(|| {
@@ -239,7 +238,7 @@ impl<'o> Reader<'o> {
         };
         let tool = tool.or(self.topic).or_else(interpreter);
         Finding {
-            tool: tool.unwrap_or(BUILD).to_owned(),
+            tool: tool.unwrap_or(BUILD_SCRIPT).to_owned(),
             message: cut(&message, LONGEST).into_owned(),
             file: place.file,
             line: place.line,
