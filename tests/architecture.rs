@@ -602,8 +602,14 @@ fn nothing_but_commands_names_the_screen() {
     assert_known(&naming_ui(&HOUSE), NAMING_UI, &());
 }
 
-/// The folders of `commands` that are systems.
-const SYSTEMS: [&str; 5] = ["chat", "dev", "fleet", "orchestrate", "plan"];
+/// The folders of `commands` that are systems: those with flags beside an action.
+static SYSTEMS: LazyLock<BTreeSet<&str>> = LazyLock::new(|| {
+    let folder =
+        |path: &'static String| path.strip_prefix("src/commands/")?.strip_suffix("/args.rs");
+    let folders = FILES.keys().filter_map(folder);
+    let is_system = |name: &&str| FILES.contains_key(&format!("src/commands/{name}/command.rs"));
+    folders.filter(is_system).collect()
+});
 /// The stems of other words for them.
 const STEMS: [&str; 3] = ["fleet", "orchestrat", "planner"];
 /// The rooms that must not name any of them.
@@ -632,7 +638,7 @@ const KNOWING_SYSTEMS: &[&str] = &[
 fn a_system_is_known_by_few_files_outside_its_folder() {
     let system = |path: &str| {
         let folder = path.strip_prefix("src/commands/")?.split('/').next()?;
-        SYSTEMS.into_iter().find(|system| *system == folder)
+        SYSTEMS.get(folder).copied()
     };
     let arrows = HOUSE.arrows().into_iter();
     let known = arrows.filter(|(from, to)| system(to).is_some() && system(from) != system(to));
@@ -893,7 +899,7 @@ fn naming_system(path: &str, text: &str) -> Option<String> {
     }
     let parts: Vec<&str> = path.split('/').collect();
     let is_system =
-        |name: &str| SYSTEMS.contains(&name) || STEMS.iter().any(|stem| name.starts_with(stem));
+        |name: &str| SYSTEMS.contains(name) || STEMS.iter().any(|stem| name.starts_with(stem));
     if let Some(at) = (2..parts.len()).find(|at| is_system(parts[*at].trim_end_matches(".rs"))) {
         return Some(parts[..=at].join("/"));
     }

@@ -32,6 +32,16 @@ fn the_default_file_stands_for_the_defaults() {
 }
 
 #[test]
+fn every_setting_of_the_file_that_is_made_has_an_effect() {
+    let Value::Object(settings) = serde_json::from_str(DEFAULT).unwrap() else {
+        panic!("{DEFAULT}");
+    };
+    for name in settings.keys() {
+        assert!(Settings::default().set(name, "{}").is_err(), "{name}");
+    }
+}
+
+#[test]
 fn a_missing_file_is_made_once_and_is_its_owners() {
     let dir = tempfile::tempdir().unwrap();
     let home = dir.path().join("config/dev-agent");
