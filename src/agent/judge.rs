@@ -319,10 +319,7 @@ fn is_passing_git(arguments: &[ShellWord]) -> bool {
     let Some((subcommand, rest)) = arguments.split_first() else {
         return false;
     };
-    rows("git").any(|[name, options]| {
-        let mut given = rest.iter().filter(|word| word.may_be_option());
-        name == subcommand.text && given.all(|word| is_whole(&word.text, options))
-    })
+    rows::<3>("git").any(|row| row[0] == subcommand.text && takes(row, rest))
 }
 
 /// Counts the words between a runner and the program it starts; `None` if it starts none.
@@ -417,10 +414,8 @@ fn only_looks(words: &[ShellWord]) -> bool {
         path => name(path),
     };
     let first = arguments.first().map(|word| &*word.text);
-    match (&*name, first) {
-        ("command", Some("-v" | "-V")) => return true,
-        (name, Some("--version")) if has(list("versioned"), name) => return arguments.len() == 1,
-        _ => {}
+    if let ("command", Some("-v" | "-V")) = (&*name, first) {
+        return true;
     }
     let arguments = match arguments.split_first() {
         Some((first, rest)) if name == "git" && first.text == "--no-pager" => rest,
@@ -469,12 +464,14 @@ fn takes([_, options, operands]: [&str; 3], words: &[ShellWord]) -> bool {
             Some(("at-most", most)) => {
                 plain().count() <= most.parse().unwrap_or(0) && !plain().any(|word| word.is_glob)
             }
-            Some(("none", pattern)) => !plain().any(|word| is_whole(&word.text, pattern)),
+            Some(("none", pattern)) => {
+                !plain().any(|word| word.is_glob || is_whole(&word.text, pattern))
+            }
             // After the options comes a script that must only print, then files.
             Some((_, pattern)) => {
                 let mut behind = words.iter().skip_while(|word| !is_operand(word));
                 let script = behind.next();
-                script.is_some_and(|script| is_whole(&script.text, pattern))
+                script.is_some_and(|script| !script.is_glob && is_whole(&script.text, pattern))
                     && behind.all(|word| is_operand(&word))
             }
         }
