@@ -504,3 +504,42 @@ fn an_agents_commands_may_change_the_gate_and_nothing_that_git_runs() {
         assert!(told.contains(expected), "{mode}: {told}");
     }
 }
+
+#[test]
+fn a_directory_above_what_git_runs_cannot_be_put_in_place_of_another() {
+    if !bubblewrap_works() {
+        return;
+    }
+    for mode in ["auto", "strict"] {
+        let config = "[core]\n\thooksPath = .husky/_\n";
+        let project = TestProject::new()
+            .file(".git/HEAD", "ref: refs/heads/main\n")
+            .file(".git/config", config)
+            .file(".husky/_/pre-commit", "")
+            .file("docs/page", "x");
+        let build = "mv .husky .h 2>/dev/null && echo moved; mv docs d && echo over";
+        assert_eq!(output(project, build, mode), "over\n", "{mode}");
+    }
+}
+
+#[test]
+fn the_last_command_of_an_agent_cannot_plant_what_git_runs() {
+    if !bubblewrap_works() {
+        return;
+    }
+    for (mode, command, path) in [
+        ("auto", "echo ../x > .git/commondir", "commondir"),
+        ("strict", "rm -rf .git; mkdir .git", ".git"),
+    ] {
+        let (agent, _server) =
+            AgentProject::scripted(&[reply("COMMAND", command), done(), PASS.to_owned()]);
+        let agent = match mode {
+            "auto" => agent.with_file(".git/config", "[core]\n"),
+            _ => agent,
+        };
+        let ran = agent.run(&["-p", "go", "--sandbox", mode]).exits(6);
+        ran.says(&[&format!(
+            "{path}` was created, moved or replaced during the run"
+        )]);
+    }
+}

@@ -271,6 +271,15 @@ impl<'a> Processes<'a> {
         }
     }
 
+    /// Checks that no command has moved or replaced what the sandbox hides or protects.
+    ///
+    /// # Errors
+    /// Fails if one has.
+    pub fn check_sandbox(&self) -> Result<(), ProcessError> {
+        let sandbox = self.options.sandbox.as_ref();
+        Ok(sandbox.map_or(Ok(()), Sandbox::check_unmoved)?)
+    }
+
     /// Returns the kinds of credentials removed from the output since the last call.
     pub fn new_credentials(&self) -> Vec<&'static str> {
         let credentials = self.credentials.as_ref();

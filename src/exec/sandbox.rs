@@ -9,6 +9,7 @@
 
 mod arguments;
 mod elsewhere;
+mod pins;
 mod policy;
 mod repositories;
 mod seatbelt;
@@ -33,6 +34,7 @@ use rustix::io::{FdFlags, fcntl_setfd};
 use serde::{Deserialize, Serialize};
 
 use self::arguments::Arguments;
+use self::pins::Pins;
 pub use self::policy::SandboxPolicy;
 use self::policy::own_files;
 pub use self::repositories::settings;
@@ -398,7 +400,10 @@ impl Sandbox {
 
     fn add_lenient(&self, list: &mut Arguments, source: &Path, others: &[PathBuf]) {
         let SandboxPolicy { root, git, .. } = &self.policy;
+        let closed = [self.inside(), self.policy.read_only.clone()].concat();
+        let pins = Pins::above(&self.policy, self.unwatched(&closed));
         list.add("--dev-bind", &["/", "/"]);
+        pins.add_outside("--dev-bind-try", list);
         // A mount point cannot be renamed, so these directories stay in place.
         let services = self.hidden_services();
         let sockets = services.iter().filter(|path| !path.is_dir());
@@ -422,7 +427,8 @@ impl Sandbox {
                 list.add("--dev-bind-try", &[project, project]);
             }
         }
-        list.add_read_only(&[self.inside(), self.policy.read_only.clone()].concat());
+        pins.add_within("--dev-bind-try", list, &self.policy, source);
+        list.add_read_only(&closed);
         self.add_services(list, &services);
         self.add_hidden(list, others);
         list.add("--proc", &["/proc"]);
@@ -456,6 +462,8 @@ impl Sandbox {
         closed.retain(|path| resolved(path).starts_with(root) || path.join("HEAD").is_file());
         closed.extend(present(&self.inside()).filter(|path| path.starts_with(root)));
         closed.extend_from_slice(&self.policy.read_only);
+        let pins = Pins::above(&self.policy, self.unwatched(&closed));
+        pins.add_within("--bind-try", list, &self.policy, source);
         list.add_read_only(&closed);
         for path in with_linked(&new) {
             let path = resolved(&path);
@@ -473,6 +481,11 @@ impl Sandbox {
             list.add("--setenv", &variable);
         }
         list.add("--cap-drop", &["ALL"]);
+    }
+
+    /// Returns those of these paths, with links resolved, whose move would not be noticed.
+    fn unwatched(&self, paths: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
+        present(paths).filter(|path| !self.identities.contains_key(path))
     }
 
     /// Returns git's settings and hooks, the protected files and this program's files.

@@ -37,7 +37,7 @@ pub static EXECUTE_COMMAND: ToolSpec = ToolSpec::new(
         Parameter::new(
             "timeout_seconds",
             ParameterKind::Json(r#"{"type": "integer", "minimum": 1, "maximum": 600}"#),
-            "How long to wait for its end; left out, as long as the user has set",
+            "How long to wait for its end; 120 if left out",
         )
         .optional(),
     ],
@@ -98,6 +98,8 @@ impl RunCommand<'_, '_> {
         let output_file = (self.output_files)();
         let mut processes = self.processes.borrow_mut();
         let ran = processes.run(invocation, patience, &output_file);
+        // There may be no next command, which would notice a change.
+        let ran = ran.and_then(|ran| processes.check_sandbox().map(|()| ran));
         let (ran, output) = ran.map_err(|error| match error {
             ProcessError::NotStarted { .. } => ToolError::from(error.to_string()),
             error => ToolError::Fatal(error.into()),
