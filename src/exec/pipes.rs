@@ -161,13 +161,18 @@ impl PipedProgram {
         left: &dyn Fn() -> Duration,
     ) -> io::Result<usize> {
         loop {
+            // A program that never stops printing never empties its pipe.
+            interrupt.check()?;
+            if left().is_zero() {
+                return Err(ErrorKind::TimedOut.into());
+            }
             match self.stdout.read(buffer) {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     if !interrupt.poll(&[self.stdout.as_fd()], PollFlags::IN, Some(left()))? {
                         return Err(ErrorKind::TimedOut.into());
                     }
                 }
-                Err(error) if error.kind() == ErrorKind::Interrupted => interrupt.check()?,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 read => return read,
             }
         }

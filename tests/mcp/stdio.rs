@@ -123,3 +123,13 @@ fn daemon_in_its_own_session_ends_with_the_program() {
         assert!(ends(project.read("daemon").trim()), "{is_killed}");
     }
 }
+
+#[test]
+fn a_program_that_never_stops_printing_is_left_at_the_time_limit() {
+    let project = TestProject::new();
+    for flood in ["exec yes", r#"exec yes """#] {
+        let server = server(flood);
+        let run = project.run(&["mcp", "call", &server, "say", "--timeout", "1s"]);
+        run.exits(4).says(&["within 1 s"]);
+    }
+}

@@ -46,7 +46,7 @@ use self::recorded::Recorded;
 use self::result::normalized;
 use self::stdio::Stdio;
 use self::streamable::Streamable;
-use self::transport::{Deadline, Retries, Transport};
+use self::transport::{ANSWER_LIMIT, Deadline, Retries, Transport};
 use self::version::{Version, supported};
 use crate::exec::child_env::ChildEnv;
 use crate::secret::{ApiKey, Redactor};
@@ -145,6 +145,7 @@ impl<'a> McpClient<'a> {
                     observer: options.observer,
                     program: None,
                     received: Vec::new(),
+                    parsed: 0,
                 };
                 let server = words.first().cloned().unwrap_or_default();
                 let client = Self::new(server, Box::new(stdio), options);
@@ -246,7 +247,7 @@ impl<'a> McpClient<'a> {
     /// # Errors
     /// Fails if a request fails, or the server does not return a complete list.
     pub fn tools(&self) -> Result<Vec<ToolDescription>, McpError> {
-        let mut tools = Vec::new();
+        let (mut tools, mut size) = (Vec::new(), 0);
         let mut params = json!({});
         for _ in 0..MAX_PAGES {
             let mut page = self.exchange("tools/list", &params, Repeat::Always)?;
@@ -254,6 +255,11 @@ impl<'a> McpClient<'a> {
                 let problem = "it gives no list of its tools";
                 return Err(McpError::protocol(&self.server, problem));
             };
+            let sizes = listed.iter().map(|tool| tool.to_string().len());
+            size += sizes.sum::<usize>();
+            if size > ANSWER_LIMIT {
+                return Err(McpError::TooLarge(self.server.clone()));
+            }
             tools.extend(listed.into_iter().filter_map(|whole| {
                 let name = whole["name"].as_str()?.to_owned();
                 Some(ToolDescription { name, whole })

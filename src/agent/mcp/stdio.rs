@@ -3,6 +3,7 @@
 //! Starts that program. Guarantees that the program and all its descendants are gone once the client is dropped.
 
 use std::io::{self, ErrorKind};
+use std::mem::take;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -34,8 +35,10 @@ pub(super) struct Stdio<'a> {
     pub observer: &'a dyn McpObserver,
     /// The program, once started.
     pub program: Option<PipedProgram>,
-    /// The beginning of an incomplete line.
+    /// The lines that were received, and the beginning of an incomplete one.
     pub received: Vec<u8>,
+    /// The number of these bytes that have been parsed.
+    pub parsed: usize,
 }
 
 impl Stdio<'_> {
@@ -80,10 +83,15 @@ impl Stdio<'_> {
 
     /// Takes a received line and parses its message; `None` if the line is other output of the program.
     fn take_line(&mut self, awaited: u64) -> Option<Vec<Incoming>> {
-        let end = memchr::memchr(b'\n', &self.received)?;
-        let message = serde_json::from_slice(&self.received[..end]);
-        self.received.drain(..=end);
-        self.received.shrink_to(CHUNK);
+        let rest = &self.received[self.parsed..];
+        let Some(length) = memchr::memchr(b'\n', rest) else {
+            // Once for all lines, however many there are.
+            self.received.drain(..take(&mut self.parsed));
+            self.received.shrink_to(CHUNK);
+            return None;
+        };
+        let message = serde_json::from_slice(&rest[..length]);
+        self.parsed += length + 1;
         Some(message.map_or_else(|_| Vec::new(), |message| Incoming::read(message, awaited)))
     }
 
@@ -120,6 +128,7 @@ impl Transport for Stdio<'_> {
     fn open(&mut self, _deadline: Deadline<'_>) -> Result<(), Failed> {
         self.program = None;
         self.received.clear();
+        self.parsed = 0;
         let (words, own) = (&self.words, self.own.as_deref());
         let started = PipedProgram::start_supervised(words, &self.env, own, &self.interrupt);
         self.program =
