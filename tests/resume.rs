@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::support::{Answer, Finished, ModelServer, TestProject, gemini, within_a_minute};
+use crate::support::{Answer, Finished, ModelServer, TestProject, gemini, openai, within_a_minute};
 
 const EDIT: [&str; 6] = [
     "^^^a\n0\n^^^end\n^^^gone\n^^^delete\n",
@@ -77,6 +77,21 @@ fn a_run_whose_repairs_are_used_up_gets_three_more_and_its_replies_for_nothing()
     project
         .run(&["--replay", &again.folder, "--allow-stale"])
         .exits(0);
+    assert_eq!(project.read("a"), "4\n");
+}
+
+#[test]
+fn a_run_that_was_resumed_with_a_model_of_another_vendor_is_replayed() {
+    let first = EDIT[..4].iter().map(|text| Answer::json(&gemini(text)));
+    let rest = EDIT[4..].iter().map(|text| Answer::json(&openai(text)));
+    let server = ModelServer::start(first.chain(rest).collect::<Vec<_>>());
+    let project = project(&server);
+    let run = project.run(&[]).exits(1);
+    let again = resume(&project, &run, &["--model", "gpt-5"]).exits(0);
+    project.run(&["undo"]).exits(0);
+    project.run(&["undo", &run.folder]).exits(0);
+    let replay = ["--replay", &again.folder, "--allow-stale"];
+    project.run(&replay).exits(0);
     assert_eq!(project.read("a"), "4\n");
 }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::model::{
-    Answer, Listener, Model, ModelError, ModelSpec, ModelTable, Purpose, REPAIRS, Reply,
+    Answer, Listener, Model, ModelError, ModelSpec, ModelTable, Provider, Purpose, REPAIRS, Reply,
     ReplyFormat, Request, StepId, Tier,
 };
 use crate::record::choice::{ChoiceRecord, ENDED};
@@ -207,6 +207,7 @@ struct RecordedStep {
     #[serde(default)]
     reask: u16,
     model: Option<String>,
+    provider: Option<Provider>,
     tier: Option<Tier>,
     #[serde(default)]
     reply_format: ReplyFormat,
@@ -226,20 +227,19 @@ impl RecordedStep {
 }
 
 impl RecordedRun {
-    /// Reads `result.json` or, for a killed run, which has none, the steps.
+    /// Reads `result.json`, which a killed run lacks, and the steps as they were logged.
     fn read(folder: &Path) -> Self {
         let read = |name| files::read(&folder.join(name), Links::Refused, LARGEST);
+        let json = read(run_files::STEPS).unwrap_or_default();
+        let lines = serde_json::Deserializer::from_slice(&json).into_iter();
+        let steps: Vec<RecordedStep> = lines.map_while(Result::ok).collect();
         let result = read(run_files::RESULT).unwrap_or_default();
-        serde_json::from_slice(&result).unwrap_or_else(|_| {
-            let json = read(run_files::STEPS).unwrap_or_default();
-            let lines = serde_json::Deserializer::from_slice(&json).into_iter();
-            let steps: Vec<RecordedStep> = lines.map_while(Result::ok).collect();
-            Self {
-                model: steps.iter().find_map(|step| step.model.clone()),
-                steps,
-                ..Self::default()
-            }
-        })
+        let mut run = serde_json::from_slice(&result).unwrap_or_else(|_| Self {
+            model: steps.iter().find_map(|step| step.model.clone()),
+            ..Self::default()
+        });
+        run.steps.extend(steps);
+        run
     }
 }
 
@@ -257,7 +257,7 @@ impl ReplayModel {
         Self { recording, spec }
     }
 
-    /// Returns the records of a step, of which a killed run has several.
+    /// Returns the records of a step, of which there are several.
     fn lines(&self, step: &StepId) -> impl Iterator<Item = &RecordedStep> {
         let lines = self.recording.run.steps.iter();
         lines.filter(move |line| line.id().as_ref() == Some(step))
@@ -307,7 +307,9 @@ impl Model for ReplayModel {
     }
 
     fn read(&self, step: &StepId, answer: &[u8]) -> Result<Reply, ModelError> {
-        let mut reply = self.spec.provider.read_reply(answer);
+        // A resumed run may have asked a model of another vendor.
+        let provider = self.lines(step).find_map(|line| line.provider);
+        let mut reply = provider.unwrap_or(self.spec.provider).read_reply(answer);
         if let Ok(reply) = &mut reply {
             reply.is_redacted = self.lines(step).any(|line| line.is_redacted);
         }
@@ -327,7 +329,6 @@ impl Model for ReplayModel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Provider;
 
     #[test]
     fn a_run_that_was_killed_names_its_models_in_its_steps() {

@@ -279,6 +279,19 @@ fn keys_and_models_of_the_directory_are_lent_to_a_clone_and_reverted() {
     told.says(&["the model `own` takes no key from a variable"]);
 }
 
+#[test]
+fn a_task_that_was_not_ready_is_tried_again_by_the_next_start() {
+    let fleet = Fleet::new(&ModelServer::gemini(&[GOOD]));
+    fleet.tasks(&[change("a")]);
+    let words = ["fleet", "task", "tasks.jsonl", "0", "--out", "out"];
+    let mut without = fleet.project.command(&words);
+    let ended = without.env_remove("GEMINI_API_KEY").output().unwrap();
+    assert_eq!(ended.status.code(), Some(3));
+    assert_eq!(fleet.result("a")["error"]["reason"], "no-key");
+    fleet.task("0").exits(0);
+    fleet.task("0").exits(0);
+}
+
 fn failed() -> Answer {
     Answer::error(400, &json!({"error": {"message": "no"}}))
 }

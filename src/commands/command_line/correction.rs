@@ -151,10 +151,12 @@ fn without_tips(rendered: &str, meant: Option<&str>) -> String {
 
 /// Returns the innermost command that the arguments name.
 pub(super) fn innermost<'w>(whole: &'w clap::Command, arguments: &[OsString]) -> &'w clap::Command {
-    // The words after `help` name subcommands of the command before it.
+    // The words after `help` name subcommands of the command before it; those after a flag may be its value.
     let is_named = |command: &&clap::Command| {
         let name = command.get_name();
-        name != "help" && arguments.iter().any(|argument| argument == name)
+        let is_value = |at: usize| arguments[at].as_encoded_bytes().starts_with(b"-");
+        let mut named = (1..arguments.len()).filter(|at| arguments[*at] == name);
+        name != "help" && named.any(|at| !is_value(at - 1))
     };
     let mut command = whole;
     while let Some(named) = command.get_subcommands().find(is_named) {

@@ -176,6 +176,15 @@ fn usage_errors_list_the_allowed_values() {
             &["--build-timeout", "cannot be used with"],
         ),
         (&["--model"], &["--model", "hint: see `code-commit --help`"]),
+        // A value is no command.
+        (
+            &["--gate", "report", "--timeout", "x"],
+            &["hint: see `code-commit --help`"],
+        ),
+        (
+            &["plan", "-p", "x", "--gate", "report"],
+            &["hint: see `code-commit plan --help`"],
+        ),
         (
             &["mcp", "tols"],
             &["`tools`", "hint: see `code-commit mcp --help`"],

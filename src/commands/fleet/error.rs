@@ -262,7 +262,7 @@ pub enum FleetError {
     #[diagnostic(
         code("step-failed"),
         help(
-            "see their `result.json` and `report.html`; the next start retries exit codes 4 and 6"
+            "see their `result.json` and `report.html`; the next start retries exit codes 3, 4 and 6"
         )
     )]
     Failed {

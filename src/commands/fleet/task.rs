@@ -34,7 +34,7 @@ use crate::run::past::history::{self, PastRun};
 use crate::run::past::sarif;
 use crate::sys::atomic_file;
 use crate::sys::error::Error;
-use crate::sys::exit::REQUEUED;
+use crate::sys::exit::{Exit, REQUEUED};
 use crate::sys::file_lock::{self, FileLock, LockProblem};
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
 use crate::sys::interrupt::Signal;
@@ -147,12 +147,13 @@ impl Ended {
     }
 }
 
-/// Returns `true` if a task has ended for good, so that another start is not expected to succeed.
+/// Returns `true` if a task has ended for good, so that another start is not expected to succeed. A project that was
+/// not ready may be by then, and nothing was sent.
 fn is_final(record: &RunRecord) -> bool {
     let code = record.exit.code;
     let may_pass = record.error.as_ref().is_some_and(|error| error.retryable);
     let is_tried_again = code >= INTERRUPTED || REQUEUED.contains(&code) || may_pass;
-    record.workflow != NOT_BEGUN && !is_tried_again
+    record.workflow != NOT_BEGUN && code != Exit::NotReady.code() && !is_tried_again
 }
 
 /// Returns `true` if a run ended because its budget was used up.

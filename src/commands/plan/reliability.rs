@@ -1,6 +1,8 @@
 //! Measures how reliably a model sticks to the reply format of a step: asks it repeatedly, and parses its replies
 //! without executing them. Changes nothing in the project.
 
+use serde_json::json;
+
 use super::args::ReliabilityArgs;
 use super::stages::{PROTOCOL, WORKER};
 use super::tools::described;
@@ -96,8 +98,10 @@ pub fn reliability(context: &Context<'_>, wanted: &ReliabilityArgs) -> Result<Ou
             ..CommandError::Unreliable { percent, at_least }.into()
         });
     }
+    let data = json!({"schema": 1, "asked": rate.asked, "right": rate.right, "percent": percent});
     Ok(Outcome {
         text,
+        data: Some(data),
         ..Outcome::default()
     })
 }

@@ -362,7 +362,9 @@ fn is_attempt(step: &Step) -> bool {
 /// of them log it nowhere else.
 pub fn query_of(prompt: &str) -> Option<&str> {
     let (_, behind) = prompt.split_once("\n[query]\n")?;
-    behind.split("\n[codebase]\n").next()
+    // The query of a report may be empty.
+    let query = behind.split("\n[codebase]\n").next()?;
+    (!query.starts_with("[codebase]\n")).then_some(query)
 }
 
 /// Files by path; `None` if the file does not exist.

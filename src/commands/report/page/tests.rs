@@ -495,6 +495,7 @@ fn the_query_is_the_section_of_the_prompt() {
             Some("add a flag"),
         ),
         ("Do.\n[query]\na\n\nb", Some("a\n\nb")),
+        ("Do.\n[query]\n[codebase]\n--- a ---\n", None),
         ("Do.\n", None),
     ] {
         assert_eq!(query_of(prompt), expected);
