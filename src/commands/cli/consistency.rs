@@ -30,7 +30,7 @@ pub struct ConsistencyArgs {
     #[arg(long, value_name = "SEVERITY", value_enum, hide_possible_values = true, requires = "findings", help_heading = SELDOM)]
     pub fail_on: Option<Severity>,
 
-    /// With --cc, reuse the last report and its exit code if query, code base, prompts and model are
+    /// With --cc, reuse the last report if query, code base, prompts and model are
     /// unchanged
     #[arg(long, requires = "consistency_check", conflicts_with_all = ["replay", "resume", "dry_run"], help_heading = SELDOM)]
     pub if_changed: bool,
