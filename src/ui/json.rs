@@ -172,7 +172,7 @@ mod tests {
     use crate::model::price::Usd;
     use crate::model::{Purpose, StepId};
     use crate::record::tasks::{Task, TaskStatus};
-    use crate::record::todos::{Todo, TodoStatus};
+    use crate::record::todos::Todo;
     use crate::record::tool::{ToolEnd, Verb};
 
     /// Returns the schema, modified to reject anything that it does not describe.
@@ -215,11 +215,7 @@ mod tests {
             Event::Thoughts("x".to_owned()),
             Event::Tasks(tasks.to_vec()),
             Event::Tasks(Vec::new()),
-            Event::Todos(vec![Todo {
-                content: "x".to_owned(),
-                status: TodoStatus::InProgress,
-                active_form: Some("y".to_owned()),
-            }]),
+            Event::Todos(vec![Todo::default()]),
             Event::Tool {
                 category: None,
                 subject: String::new(),

@@ -637,6 +637,15 @@ fn commands_own(told: &mut Told) {
     told.error(NotReady::of(problem));
 }
 
+fn not_ready(id: String) -> NotReadyTask {
+    let problem = s("not found");
+    NotReadyTask {
+        id,
+        problem,
+        hint: None,
+    }
+}
+
 fn fleet(told: &mut Told) {
     told.heading("fleet");
     let (id, dollars) = (|| s("web"), |amount| Usd::try_from(amount).unwrap());
@@ -647,11 +656,6 @@ fn fleet(told: &mut Told) {
     };
     let (path, repository) = (|| p("tasks.jsonl"), || s("../web"));
     let (action, problem) = ("clone", || s("not found"));
-    let not_ready = |id| NotReadyTask {
-        id,
-        problem: problem(),
-        hint: None,
-    };
     told.error(FleetError::Manifest {
         path: path(),
         mistakes: (1..=21).map(|line| mistake(line).into()).collect(),
@@ -725,7 +729,7 @@ fn fleet(told: &mut Told) {
         },
         FleetError::Killed(id()),
         FleetError::NotReady {
-            problems: [id(), s("b")].map(not_ready).into(),
+            problems: vec![not_ready(id()), not_ready(s("b"))],
             count: 3,
         },
         FleetError::DryRun(s("`build.sh` does not exist")),

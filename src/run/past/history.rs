@@ -213,7 +213,7 @@ impl PastRun {
         let directs_agents = self.agent().is_some_and(AgentRecord::directs_agents);
         let steps = self.recorded_steps();
         let are_several = has_attempts(&steps);
-        let last = self.record.is_none().then(|| steps.len());
+        let last = self.record.is_none().then_some(steps.len());
         let read = (1..).zip(steps).map(|(nth, step)| {
             let reply = self.reply(&step.id());
             // An agent's changes are in the inputs of its tools.
