@@ -307,8 +307,8 @@ impl Model for ReplayModel {
     }
 
     fn read(&self, step: &StepId, answer: &[u8]) -> Result<Reply, ModelError> {
-        // A resumed run may have asked a model of another vendor.
-        let provider = self.lines(step).find_map(|line| line.provider);
+        // A resumed run, or a fallback, may have asked a model of another vendor.
+        let provider = self.lines(step).filter_map(|line| line.provider).last();
         let mut reply = provider.unwrap_or(self.spec.provider).read_reply(answer);
         if let Ok(reply) = &mut reply {
             reply.is_redacted = self.lines(step).any(|line| line.is_redacted);

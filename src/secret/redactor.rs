@@ -525,10 +525,11 @@ fn json_forms(key: &str) -> Vec<String> {
     forms
 }
 
-/// Returns the key percent-encoded as in RFC 3986; with `/` or `+` unchanged, as is common; and with every byte
-/// encoded. The digits are in either case.
+/// Returns the key percent-encoded as in RFC 3986; with `/` or `+` unchanged, as is common; with every sign encoded;
+/// and with every byte encoded. The digits are in either case.
 fn percent_forms(key: &str) -> Vec<String> {
-    const LEFT_ALONE: [Option<&str>; 4] = [None, Some("-._~"), Some("-._~/"), Some("-._~+")];
+    const LEFT_ALONE: [Option<&str>; 5] =
+        [None, Some(""), Some("-._~"), Some("-._~/"), Some("-._~+")];
     const NUMBERS: [fn(u8) -> String; 2] = [|b| format!("%{b:02x}"), |b| format!("%{b:02X}")];
     let encode = |left_alone: Option<&str>, number: fn(u8) -> String| {
         let encoded = key.bytes().map(|byte| match left_alone {

@@ -130,6 +130,7 @@ fn every_form_of_a_key_is_found() {
         r#"sk-proj/Ab+9_\"x\\Z\u003DQw"#.to_owned(),
         each(|byte| format!("\\u{byte:04x}")),
         each(|byte| format!("\\u{byte:04X}")),
+        "sk%2Dproj%2FAb%2B9%5F%22x%5CZ%3DQw".to_owned(),
         "sk-proj%2FAb%2B9_%22x%5CZ%3DQw".to_owned(),
         "sk-proj%2fAb%2b9_%22x%5cZ%3dQw".to_owned(),
         "sk-proj/Ab%2B9_%22x%5CZ%3DQw".to_owned(),
