@@ -121,6 +121,10 @@ fn a_replay_asks_again_where_the_run_did() {
     assert_eq!(replayed.files(), recorded.files());
     assert_eq!(project.read("good"), "x\n");
     assert_eq!(server.requests().len(), 2);
+    // And not more often.
+    let project = TestProject::new().with(&ModelServer::gemini(&[MALFORMED; 2]));
+    let recorded = project.run(&["--reask", "1"]).exits(5);
+    project.run(&["--replay", &recorded.folder]).exits(5);
 }
 
 #[test]

@@ -506,40 +506,59 @@ fn an_agents_commands_may_change_the_gate_and_nothing_that_git_runs() {
 }
 
 #[test]
-fn a_directory_above_what_git_runs_cannot_be_put_in_place_of_another() {
+fn what_an_agents_last_command_has_planted_ends_the_run() {
     if !bubblewrap_works() {
         return;
     }
-    for mode in ["auto", "strict"] {
-        let config = "[core]\n\thooksPath = .husky/_\n";
-        let project = TestProject::new()
-            .file(".git/HEAD", "ref: refs/heads/main\n")
-            .file(".git/config", config)
-            .file(".husky/_/pre-commit", "")
-            .file("docs/page", "x");
-        let build = "mv .husky .h 2>/dev/null && echo moved; mv docs d && echo over";
-        assert_eq!(output(project, build, mode), "over\n", "{mode}");
+    let in_background =
+        "trap 'echo ../x > .git/commondir; exit' TERM; echo; while :; do sleep 0.1; done";
+    for (command, path) in [
+        ("echo ../x > .git/commondir", ".git/commondir"),
+        ("mv .husky .h; cp -r .h .husky", ".husky"),
+        ("rm link; mkdir link", "link"),
+        (in_background, ".git/commondir"),
+    ] {
+        for mode in ["auto", "strict"] {
+            let (agent, _server) =
+                AgentProject::scripted(&[reply("COMMAND", command), done(), PASS.to_owned()]);
+            let agent = agent
+                .with_file(".git/HEAD", "ref: refs/heads/main\n")
+                .with_file(
+                    ".git/config",
+                    "[core]\n\thooksPath = link\n[include]\n\tpath = ../.husky/git\n",
+                )
+                .with_file(".husky/git", "")
+                .with_file(".husky/_/pre-commit", "");
+            symlink(".husky/_", agent.project.path("link")).unwrap();
+            let settings = "{\"commandTimeout\": 1}";
+            fs::write(agent.home("config.json"), settings).unwrap();
+            let ran = agent.run(&["-p", "go", "--sandbox", mode]);
+            if mode == "strict" && path.starts_with(".git") {
+                // All of it is read-only.
+                ran.exits(0);
+                continue;
+            }
+            ran.exits(6).says(&[&format!(
+                "{path}` was created, moved or replaced during the run"
+            )]);
+        }
     }
 }
 
 #[test]
-fn the_last_command_of_an_agent_cannot_plant_what_git_runs() {
+fn a_project_may_be_renamed_within_by_an_agents_command() {
     if !bubblewrap_works() {
         return;
     }
-    for (mode, command, path) in [
-        ("auto", "echo ../x > .git/commondir", "commondir"),
-        ("strict", "rm -rf .git; mkdir .git", ".git"),
-    ] {
-        let (agent, _server) =
-            AgentProject::scripted(&[reply("COMMAND", command), done(), PASS.to_owned()]);
-        let agent = match mode {
-            "auto" => agent.with_file(".git/config", "[core]\n"),
-            _ => agent,
-        };
-        let ran = agent.run(&["-p", "go", "--sandbox", mode]).exits(6);
-        ran.says(&[&format!(
-            "{path}` was created, moved or replaced during the run"
-        )]);
-    }
+    let command = "mv libs/old.c src/new.c && ln src/new.c libs/again.c && mv docs d";
+    let (agent, _server) =
+        AgentProject::scripted(&[reply("COMMAND", command), done(), PASS.to_owned()]);
+    let agent = agent
+        .with_file(".git/config", "[core]\n\thooksPath = libs/hooks\n")
+        .with_file("libs/hooks/pre-commit", "")
+        .with_file("libs/old.c", "x")
+        .with_file("src/a.c", "")
+        .with_file("docs/page", "");
+    agent.run(&["-p", "go"]).exits(0);
+    assert!(agent.project.path("src/new.c").exists() && agent.project.path("d/page").exists());
 }

@@ -464,8 +464,10 @@ fn takes([_, options, operands]: [&str; 3], words: &[ShellWord]) -> bool {
             Some(("at-most", most)) => {
                 plain().count() <= most.parse().unwrap_or(0) && !plain().any(|word| word.is_glob)
             }
-            Some(("none", pattern)) => {
-                !plain().any(|word| word.is_glob || is_whole(&word.text, pattern))
+            Some((kind @ ("none" | "first"), pattern)) => {
+                let names = if kind == "first" { 1 } else { usize::MAX };
+                let is_unclear = plain().take(names).any(|word| word.is_glob);
+                !is_unclear && !plain().any(|word| is_whole(&word.text, pattern))
             }
             // After the options comes a script that must only print, then files.
             Some((_, pattern)) => {

@@ -143,14 +143,8 @@ impl<'c, F: SessionForm> Workspace<'c, F> {
         key_file: &Path,
     ) -> Result<Self, Error> {
         let session = stored.session.get_mut();
-        let name = &models.first.spec.name;
-        let before = replace(session.model(), name.clone());
         let is_chosen = options.choice.model.is_some() || options.choice.replay.is_some();
-        if !before.is_empty() && before != *name && !is_chosen {
-            context.notice(format!(
-                "`{name}` is asked; the session's last model was `{before}` (`--model {before}`)"
-            ));
-        }
+        note_model(context, session, &models.first.spec.name, is_chosen);
         if options.choice.replay.is_some() {
             session.detach();
         }
@@ -286,7 +280,7 @@ impl Workspace<'_> {
         which: &SessionChoice,
     ) -> Result<(), Error> {
         let mut session = open_session(context, &self.stored.store, which)?;
-        session.model().clone_from(&self.models.first.spec.name);
+        note_model(context, &mut session, &self.models.first.spec.name, false);
         *self.stored.session.get_mut() = session;
         Ok(())
     }
@@ -301,6 +295,21 @@ impl Workspace<'_> {
         let session = self.stored.session.borrow();
         self.is_begun()
             && (session.file.state != SessionState::Complete || session.conversation.is_unapplied)
+    }
+}
+
+/// Records the model that the session asks, and says so if it asked another one before, unless the user has chosen it.
+fn note_model<F: SessionForm>(
+    context: &Context<'_>,
+    session: &mut Session<F>,
+    name: &str,
+    is_chosen: bool,
+) {
+    let before = replace(session.model(), name.to_owned());
+    if !before.is_empty() && before != name && !is_chosen {
+        context.notice(format!(
+            "`{name}` is asked; the session's last model was `{before}` (`--model {before}`)"
+        ));
     }
 }
 

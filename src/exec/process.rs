@@ -271,11 +271,23 @@ impl<'a> Processes<'a> {
         }
     }
 
+    /// Ends all background processes.
+    pub fn end(&mut self) {
+        // All are asked before any is waited for, so that their grace periods do not add up.
+        for (_, process) in &self.background {
+            process.running.ask_to_end();
+        }
+        for (_, process) in &mut self.background {
+            process.running.end();
+        }
+    }
+
     /// Checks that no command has moved or replaced what the sandbox hides or protects.
     ///
     /// # Errors
     /// Fails if one has.
-    pub fn check_sandbox(&self) -> Result<(), ProcessError> {
+    pub fn check_sandbox(&mut self) -> Result<(), ProcessError> {
+        self.renew_sandbox();
         let sandbox = self.options.sandbox.as_ref();
         Ok(sandbox.map_or(Ok(()), Sandbox::check_unmoved)?)
     }
@@ -391,13 +403,7 @@ impl<'a> Processes<'a> {
 
 impl Drop for Processes<'_> {
     fn drop(&mut self) {
-        // All are asked before any is waited for, so that their grace periods do not add up.
-        for (_, process) in &self.background {
-            process.running.ask_to_end();
-        }
-        for (_, process) in &mut self.background {
-            process.running.end();
-        }
+        self.end();
     }
 }
 

@@ -9,7 +9,6 @@
 
 mod arguments;
 mod elsewhere;
-mod pins;
 mod policy;
 mod repositories;
 mod seatbelt;
@@ -34,7 +33,6 @@ use rustix::io::{FdFlags, fcntl_setfd};
 use serde::{Deserialize, Serialize};
 
 use self::arguments::Arguments;
-use self::pins::Pins;
 pub use self::policy::SandboxPolicy;
 use self::policy::own_files;
 pub use self::repositories::settings;
@@ -196,12 +194,22 @@ impl Sandbox {
     }
 
     /// Lets commands create repositories below the project's root. Later commands cannot write to the new
-    /// repositories.
-    pub fn with_new_repositories(self) -> Self {
-        Self {
-            keeps_new_repositories: true,
-            ..self
+    /// repositories. The directories and links on the way to what is read-only must stay in place: a mount keeps only
+    /// the path itself from being replaced.
+    pub fn with_new_repositories(mut self) -> Self {
+        let closed = self.closed();
+        let resolved: Vec<PathBuf> = present(&closed).collect();
+        for path in closed.iter().chain(&resolved) {
+            for place in path.ancestors().skip(usize::from(!path.is_symlink())) {
+                let found = identity(place.symlink_metadata());
+                if found.is_some() && !self.identities.contains_key(place) {
+                    self.identities.insert(place.to_path_buf(), found);
+                    self.watched.push(place.to_path_buf());
+                }
+            }
         }
+        self.keeps_new_repositories = true;
+        self
     }
 
     /// Checks that hidden and protected paths are still where they were.
@@ -387,7 +395,7 @@ impl Sandbox {
 
     /// Returns macOS's profile, for a project whose files are in `source`.
     fn profile(&self, source: &Path, others: &[PathBuf]) -> String {
-        let closed = [self.inside(), self.policy.read_only.clone()].concat();
+        let closed = self.closed();
         let source = resolved(source);
         let seatbelt = Seatbelt {
             hidden: &self.hidden(others),
@@ -400,10 +408,7 @@ impl Sandbox {
 
     fn add_lenient(&self, list: &mut Arguments, source: &Path, others: &[PathBuf]) {
         let SandboxPolicy { root, git, .. } = &self.policy;
-        let closed = [self.inside(), self.policy.read_only.clone()].concat();
-        let pins = Pins::above(&self.policy, self.unwatched(&closed));
         list.add("--dev-bind", &["/", "/"]);
-        pins.add_outside("--dev-bind-try", list);
         // A mount point cannot be renamed, so these directories stay in place.
         let services = self.hidden_services();
         let sockets = services.iter().filter(|path| !path.is_dir());
@@ -427,8 +432,7 @@ impl Sandbox {
                 list.add("--dev-bind-try", &[project, project]);
             }
         }
-        pins.add_within("--dev-bind-try", list, &self.policy, source);
-        list.add_read_only(&closed);
+        list.add_read_only(&self.closed());
         self.add_services(list, &services);
         self.add_hidden(list, others);
         list.add("--proc", &["/proc"]);
@@ -462,8 +466,6 @@ impl Sandbox {
         closed.retain(|path| resolved(path).starts_with(root) || path.join("HEAD").is_file());
         closed.extend(present(&self.inside()).filter(|path| path.starts_with(root)));
         closed.extend_from_slice(&self.policy.read_only);
-        let pins = Pins::above(&self.policy, self.unwatched(&closed));
-        pins.add_within("--bind-try", list, &self.policy, source);
         list.add_read_only(&closed);
         for path in with_linked(&new) {
             let path = resolved(&path);
@@ -483,9 +485,9 @@ impl Sandbox {
         list.add("--cap-drop", &["ALL"]);
     }
 
-    /// Returns those of these paths, with links resolved, whose move would not be noticed.
-    fn unwatched(&self, paths: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
-        present(paths).filter(|path| !self.identities.contains_key(path))
+    /// Returns the paths that are read-only inside.
+    fn closed(&self) -> Vec<PathBuf> {
+        [self.inside(), self.policy.read_only.clone()].concat()
     }
 
     /// Returns git's settings and hooks, the protected files and this program's files.

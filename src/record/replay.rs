@@ -227,18 +227,25 @@ impl RecordedStep {
 }
 
 impl RecordedRun {
-    /// Reads `result.json`, which a killed run lacks, and the steps as they were logged.
+    /// Reads `result.json` or, for a killed run, which has none, the steps as they were logged. Only these have the
+    /// providers.
     fn read(folder: &Path) -> Self {
         let read = |name| files::read(&folder.join(name), Links::Refused, LARGEST);
         let json = read(run_files::STEPS).unwrap_or_default();
         let lines = serde_json::Deserializer::from_slice(&json).into_iter();
-        let steps: Vec<RecordedStep> = lines.map_while(Result::ok).collect();
+        let logged: Vec<RecordedStep> = lines.map_while(Result::ok).collect();
         let result = read(run_files::RESULT).unwrap_or_default();
-        let mut run = serde_json::from_slice(&result).unwrap_or_else(|_| Self {
-            model: steps.iter().find_map(|step| step.model.clone()),
-            ..Self::default()
-        });
-        run.steps.extend(steps);
+        let Ok(mut run) = serde_json::from_slice::<Self>(&result) else {
+            return Self {
+                model: logged.iter().find_map(|step| step.model.clone()),
+                steps: logged,
+                ..Self::default()
+            };
+        };
+        for step in &mut run.steps {
+            let mut same = logged.iter().rev().filter(|line| line.id() == step.id());
+            step.provider = same.find_map(|line| line.provider);
+        }
         run
     }
 }
@@ -257,7 +264,7 @@ impl ReplayModel {
         Self { recording, spec }
     }
 
-    /// Returns the records of a step, of which there are several.
+    /// Returns the records of a step, of which a killed run has several.
     fn lines(&self, step: &StepId) -> impl Iterator<Item = &RecordedStep> {
         let lines = self.recording.run.steps.iter();
         lines.filter(move |line| line.id().as_ref() == Some(step))

@@ -2,7 +2,7 @@
 
 use super::interrupt::Signal;
 
-/// The codes after which the same command may succeed later, and after which a fleet retries a task.
+/// The codes after which the same command may succeed later, and after which an engine requeues a task.
 pub const REQUEUED: [u8; 2] = [4, 6];
 
 /// The exit status of the process: the contract's exit codes.

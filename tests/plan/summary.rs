@@ -70,7 +70,7 @@ fn criteria_are_ticked_by_their_descriptions_and_unknown_ones_are_a_warning() {
     ]);
     let run = plan.work("Write").exits(0).says(&[
         "there is no criterion `It flies`",
-        "all steps are done, but these acceptance criteria are not met: `It is Read`",
+        "all steps are done, but these acceptance criteria are still open: `It is Read`",
     ]);
     assert!(
         run.stdout

@@ -33,7 +33,7 @@ pub trait SessionForm: DeserializeOwned {
     /// stays valid JSON whatever a key looks like.
     fn written(&mut self, redactor: &Redactor) -> impl Serialize;
 
-    /// Returns the model that was asked last; empty if there was none.
+    /// Returns the model that the session asks, or asked last; empty if there was none.
     fn model(&mut self) -> &mut String;
 
     /// Records the time of a change.

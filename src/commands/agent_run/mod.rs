@@ -1,5 +1,6 @@
 //! Runs in which agents work, common to all agents: the engine's host, the conversation, and the project's files.
 
+mod commands;
 mod compaction;
 mod files;
 mod part;

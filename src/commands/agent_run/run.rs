@@ -22,7 +22,6 @@ use crate::commands::stored_session::SessionLog;
 use crate::commands::talk::question::{AT_WORK, Help, asked, later, line, permission, show};
 use crate::commands::talk::slash::Slash;
 use crate::edit::Allowances;
-use crate::exec::process::Processes;
 use crate::model::message::Call;
 use crate::model::prompt::Prompt;
 use crate::model::{Purpose, Reply, StepId, tokens};
@@ -221,16 +220,16 @@ impl<'c> AgentRun<'c> {
         if let (Some(agent), Ok(words)) = (&mut self.run.borrow_mut().record.agent, &result) {
             agent.answer = Some(self.context.redactor.text(words).into_owned());
         }
-        let has_left = result.as_ref().is_err_and(AgentError::has_left);
-        let (state, result) = match result.as_ref().map_err(Error::exit) {
-            Ok(_) => (SessionState::Complete, result),
-            Err(_) if has_left => (SessionState::Interrupted, result),
-            Err(Exit::Interrupted(signal)) => {
-                let interrupted = AgentError::Interrupted(Interrupted { signal });
-                (SessionState::Interrupted, Err(interrupted.into()))
+        let state = result
+            .as_ref()
+            .err()
+            .map_or(SessionState::Complete, state_after);
+        let result = result.map_err(|error| match error.exit() {
+            Exit::Interrupted(signal) if !AgentError::has_left(&error) => {
+                AgentError::Interrupted(Interrupted { signal }).into()
             }
-            Err(_) => (SessionState::Failed, result),
-        };
+            _ => error,
+        });
         // The reason why the work ended takes precedence over a failure to record it.
         let noted = self.note_state(state);
         result.and_then(|words| noted.map(|()| words))
@@ -306,20 +305,6 @@ impl<'c> AgentRun<'c> {
         Ok(self.run.borrow_mut().begin_step(Step::own(step))?)
     }
 
-    /// Warns of hosts that the commands could not reach, and of output that was withheld.
-    pub fn warn_of_commands(&self, processes: &Processes<'_>) {
-        for refusal in processes.new_refusals() {
-            self.warn(format!("a command could not reach a host: {refusal}"));
-        }
-        let credentials = processes.new_credentials();
-        if !credentials.is_empty() {
-            self.warn(format!(
-                "commands printed secrets, which are neither in their logs nor sent: {}",
-                credentials.join(", ")
-            ));
-        }
-    }
-
     /// Asks the user for permission.
     ///
     /// # Errors
@@ -334,7 +319,7 @@ impl<'c> AgentRun<'c> {
         let (mut result, unproven) = match result.is_ok().then(|| self.prove()).transpose() {
             Ok(_) => (result, None),
             Err(error) => {
-                if let Err(unnoted) = self.note_state(SessionState::Failed) {
+                if let Err(unnoted) = self.note_state(state_after(&error)) {
                     self.warn(unnoted.to_string());
                 }
                 // The answer is worth reading even if the build fails.
@@ -584,6 +569,16 @@ impl AgentRun<'_> {
             run.log.json(AGENT, agent)?;
         }
         Ok(())
+    }
+}
+
+/// Returns the state of a session whose work has ended with this error.
+fn state_after(error: &Error) -> SessionState {
+    let is_interrupted = matches!(error.exit(), Exit::Interrupted(_));
+    if is_interrupted || AgentError::has_left(error) {
+        SessionState::Interrupted
+    } else {
+        SessionState::Failed
     }
 }
 

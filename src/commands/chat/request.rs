@@ -142,7 +142,7 @@ fn in_run(
     let _lock = recovery::take(place.context)?;
     let run = AgentRun::start(place.context, setup, about)?;
     let worked = run.work(|conversation| work(&run, conversation));
-    run.warn_of_commands(&place.base.processes.borrow());
+    let worked = run.end_commands(&mut place.base.processes.borrow_mut(), worked);
     let refused = place.refused.borrow().clone();
     let words = worked.as_ref().ok().cloned();
     let result = match worked {

@@ -154,15 +154,29 @@ pub(super) fn innermost<'w>(whole: &'w clap::Command, arguments: &[OsString]) ->
     // The words after `help` name subcommands of the command before it; those after a flag may be its value.
     let is_named = |command: &&clap::Command| {
         let name = command.get_name();
-        let is_value = |at: usize| arguments[at].as_encoded_bytes().starts_with(b"-");
         let mut named = (1..arguments.len()).filter(|at| arguments[*at] == name);
-        name != "help" && named.any(|at| !is_value(at - 1))
+        name != "help" && named.any(|at| !takes_value(whole, &arguments[at - 1]))
     };
     let mut command = whole;
     while let Some(named) = command.get_subcommands().find(is_named) {
         command = named;
     }
     command
+}
+
+/// Returns whether a word is a flag of the program, or of one of its commands, whose value may be the next word.
+fn takes_value(command: &clap::Command, word: &OsString) -> bool {
+    let is_it = |flag: &clap::Arg| {
+        let long = flag
+            .get_long()
+            .is_some_and(|long| *word == *format!("--{long}"));
+        let short = flag
+            .get_short()
+            .is_some_and(|short| *word == *format!("-{short}"));
+        (long || short) && flag.get_action().takes_values()
+    };
+    let mut commands = command.get_subcommands();
+    command.get_arguments().any(is_it) || commands.any(|inner| takes_value(inner, word))
 }
 
 /// Returns an unknown flag or command and the names allowed in its place, flags for a flag; clap itself names only

@@ -324,7 +324,7 @@ fn work(
         };
         work_until_passed(&worker, &auditor, conversation, request)
     });
-    run.warn_of_commands(&place.processes.borrow());
+    let result = run.end_commands(&mut place.processes.borrow_mut(), result);
     let outcome = run.finish(result)?;
     Ok(Outcome {
         is_answer: true,

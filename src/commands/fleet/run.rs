@@ -31,6 +31,7 @@ use crate::record::seconds::Seconds;
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::sys::error::Error;
+use crate::sys::exit::Exit;
 use crate::sys::files::PathError;
 use crate::sys::text::{self, one_line};
 use crate::ui::OutputFormat;
@@ -127,7 +128,9 @@ impl<'c> Campaign<'c> {
                 return Ok(State::Open);
             }
             let known = accounts.get(&task.id);
-            if let Some((code, name)) = known.and_then(|account| account.exit.clone()) {
+            let exit = known.and_then(|account| account.exit.clone());
+            // Whether such a task begins again is known from its result.
+            if let Some((code, name)) = exit.filter(|(code, _)| *code != Exit::NotReady.code()) {
                 return Ok(State::Ended(code, name));
             }
             let ended = Ended::read(&folder)?.filter(|ended| ended.is_final(task.max_cost));

@@ -150,8 +150,15 @@ pub fn read(
         if let Some(error) = &error {
             context.warn(error);
         }
+        // Of a folder that is gone, the ledger has the end.
+        let known = account.filter(|_| !folder.is_dir());
+        let exit = known.and_then(|account| account.exit.clone());
         rows.push(TaskRow {
             id: name,
+            exit: exit.map(|(code, name)| ExitRecord {
+                code,
+                name: name.into(),
+            }),
             cost: account.map_or(Usd::ZERO, |account| account.spent),
             is_not_begun: account.is_none_or(|account| !account.is_begun),
             error,

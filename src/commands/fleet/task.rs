@@ -148,12 +148,13 @@ impl Ended {
 }
 
 /// Returns `true` if a task has ended for good, so that another start is not expected to succeed. A project that was
-/// not ready may be by then, and nothing was sent.
+/// not ready may be by then.
 fn is_final(record: &RunRecord) -> bool {
     let code = record.exit.code;
     let may_pass = record.error.as_ref().is_some_and(|error| error.retryable);
     let is_tried_again = code >= INTERRUPTED || REQUEUED.contains(&code) || may_pass;
-    record.workflow != NOT_BEGUN && code != Exit::NotReady.code() && !is_tried_again
+    let is_unready = code == Exit::NotReady.code() && !is_short(record);
+    record.workflow != NOT_BEGUN && !is_unready && !is_tried_again
 }
 
 /// Returns `true` if a run ended because its budget was used up.

@@ -53,9 +53,10 @@ impl PastStep {
         let is_idle = step.actions.is_empty() && !has_end && !has_worked;
         let reply = self.reply.as_ref()?.as_ref().ok()?;
         let has_call = step.reply.iter().any(|part| part.part == "call");
-        (acts && is_idle).then(|| match has_call || self.is_cut_short {
+        (acts && is_idle).then(|| match has_call {
             true => IdleReply::Call,
             false if self.directs_agents && !reply.trim().is_empty() => IdleReply::Words,
+            false if self.is_cut_short => IdleReply::Call,
             false => IdleReply::NotUnderstood,
         })
     }

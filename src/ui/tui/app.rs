@@ -217,7 +217,13 @@ impl App {
 
     /// Handles an event of a run.
     fn event(&mut self, event: Event) {
-        let works = matches!(event, Event::Asking { .. } | Event::Tool { .. });
+        let works = matches!(
+            event,
+            Event::Asking { .. }
+                | Event::Tool { .. }
+                | Event::Building { .. }
+                | Event::Waiting { .. }
+        );
         if works && self.engine == EngineState::SettingUp {
             // A resumed session is continued without a submission.
             self.engine = EngineState::Working;

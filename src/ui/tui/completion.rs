@@ -178,6 +178,23 @@ impl AsRef<str> for CommandHint {
     }
 }
 
+/// Returns whether a typed name of a command is sent as it is, and whether it is sent once the `marked` one replaces it:
+/// if that was selected, or is the only one that begins like this, and takes no argument.
+pub fn as_command(
+    commands: &[CommandHint],
+    typed: &str,
+    marked: &str,
+    is_selected: bool,
+) -> (bool, bool) {
+    let alike = commands.iter().filter(|it| it.name.starts_with(typed));
+    let is_only = !typed.is_empty() && alike.count() == 1;
+    let is_known = commands.iter().any(|command| command.name == typed);
+    let is_like = is_selected || marked.starts_with(typed);
+    let mut bare = commands.iter().filter(|it| it.argument.is_empty());
+    let is_bare = bare.any(|command| command.name == marked);
+    (is_known || !is_like, is_bare && (is_selected || is_only))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -14,7 +14,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::channel::Wake;
 use super::completion::{
-    Completing, Completion, ProjectPaths, completing, matching_commands, matching_paths,
+    Completing, Completion, ProjectPaths, as_command, completing, matching_commands, matching_paths,
 };
 use super::history::{HistorySearch, Recall, is_secret};
 use super::keys::{is_letter, moved};
@@ -501,24 +501,20 @@ impl Composer {
             KeyCode::Tab => self.complete(marked),
             KeyCode::Enter if key.modifiers.is_empty() => {
                 // A complete name is meant as typed, and so is a bare `@`.
-                let is_whole = match completing(self.before())? {
+                let (is_whole, is_sent) = match completing(self.before())? {
                     Completing::Path(_, typed) => {
                         let listed = self.paths.listed();
                         let mut names = listed.iter().map(|path| path.trim_end_matches('/'));
-                        typed.is_empty() || names.any(|name| name == typed)
+                        (typed.is_empty() || names.any(|name| name == typed), false)
                     }
                     Completing::Command(typed) => {
-                        // A name that is not selected and only resembles what was typed may not be meant.
-                        let is_meant = self.marked > 0 || marked.text.starts_with(typed);
-                        !is_meant || self.commands.iter().any(|command| command.name == typed)
+                        as_command(&self.commands, typed, &marked.text, self.marked > 0)
                     }
                 };
-                if is_whole {
-                    return None;
+                if !is_whole {
+                    self.complete(marked);
                 }
-                self.complete(marked);
-                let mut commands = self.commands.iter();
-                if commands.any(|it| it.name == marked.text && it.argument.is_empty()) {
+                if is_whole || is_sent {
                     return None;
                 }
             }

@@ -205,7 +205,7 @@ impl App {
                         if is_exit(&submission.text) {
                             return self.leave();
                         }
-                        self.composer.set_text(&submission.text);
+                        self.composer.take_back(submission);
                         self.say("nothing is read until the agent asks; Ctrl-D leaves");
                         return Vec::new();
                     }

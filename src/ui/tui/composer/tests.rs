@@ -316,10 +316,16 @@ fn commands_are_completed_with_what_they_do() {
     assert_eq!(composer.key(key(KeyCode::Enter)), ComposerAction::Changed);
     assert_eq!(composer.text(), "/mode ");
     // One that takes no argument is sent at once; one that only resembles it is sent as typed.
-    for (typed, text) in [("/cle", "/clear "), ("/moel", "/moel"), ("/clr", "/clr")] {
+    for (typed, text) in [("/c", "/clear "), ("/moel", "/moel"), ("/clr", "/clr")] {
         composer.set_text("");
         type_in(&mut composer, typed);
         assert_eq!(sent(&mut composer).text, text);
+    }
+    // Nothing is run that was not meant.
+    for typed in ["/", "/mo"] {
+        composer.set_text("");
+        type_in(&mut composer, typed);
+        assert_eq!(composer.key(key(KeyCode::Enter)), ComposerAction::Changed);
     }
     composer.set_text("/model");
     assert_eq!(sent(&mut composer).text, "/model");
