@@ -69,6 +69,7 @@ impl Env<'_> {
             }
             Err(ToolError::Fatal(error)) => {
                 let end = ToolEnd {
+                    text: "stopped".to_owned(),
                     brief: Some("stopped".to_owned()),
                     failed: true,
                     took: self.clock.elapsed().saturating_sub(since),
