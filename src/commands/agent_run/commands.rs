@@ -19,8 +19,14 @@ impl AgentRun<'_> {
             processes.end();
         }
         self.warn_of_commands(processes);
-        let checked = processes.check_sandbox();
-        worked.and_then(|words| Ok(checked.map(|()| words)?))
+        match (worked, processes.check_sandbox()) {
+            (Ok(_), Err(moved)) => Err(moved.into()),
+            (Err(error), Err(moved)) => {
+                self.warn(moved.to_string());
+                Err(error)
+            }
+            (worked, Ok(())) => worked,
+        }
     }
 
     /// Warns of hosts that the commands could not reach, and of output that was withheld.

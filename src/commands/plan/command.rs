@@ -507,7 +507,7 @@ impl Worker<'_> {
                 return Err(unsummed);
             }
             (Ok(()), Ok(shown)) => {
-                self.warn_of_criteria(stages);
+                stages.warn_of_open_criteria();
                 Ok(shown)
             }
         };
@@ -517,21 +517,6 @@ impl Worker<'_> {
             self.context.notice("no file of the project was changed");
         }
         shown
-    }
-
-    /// Warns if all steps are done, but criteria are still open.
-    fn warn_of_criteria(&self, stages: &Stages<'_, '_, '_>) {
-        let read = self.document().read();
-        let criteria = read.map(|document| document.plan().acceptance_criteria);
-        let criteria = criteria.unwrap_or_default();
-        let open = criteria.iter().filter(|criterion| !criterion.completed);
-        let open: Vec<_> = open.map(|it| format!("`{}`", it.description)).collect();
-        if !open.is_empty() {
-            stages.run.warn(format!(
-                "all steps are done, but these acceptance criteria are still open: {}",
-                open.join(", ")
-            ));
-        }
     }
 
     /// Sums up the work unless the plan already contains the summary. Returns the text to show.

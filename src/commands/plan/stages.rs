@@ -203,6 +203,20 @@ impl Stages<'_, '_, '_> {
         Ok(())
     }
 
+    /// Warns of criteria that are open though all steps are done.
+    pub fn warn_of_open_criteria(&self) {
+        let criteria = self.read().map(|read| read.plan().acceptance_criteria);
+        let criteria = criteria.unwrap_or_default();
+        let open = criteria.iter().filter(|criterion| !criterion.completed);
+        let open: Vec<_> = open.map(|it| format!("`{}`", it.description)).collect();
+        if !open.is_empty() {
+            self.run.warn(format!(
+                "all steps are done, but these acceptance criteria are still open: {}",
+                open.join(", ")
+            ));
+        }
+    }
+
     /// Returns the next open step in the current document.
     fn next_task(&self) -> Result<Option<PlanTask>, AgentError> {
         let tasks = self.read()?.plan().tasks;
