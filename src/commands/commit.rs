@@ -98,28 +98,11 @@ fn stoppable(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<O
     if searches && resumed.has_edits() {
         return Err(Error::from(CommandError::SearchOnEdits).into());
     }
-    let mut run = Run::start(context, "commit", "committing-code")?;
-    run.begin(&ready);
+    let mut work = begin(context, &ready, baseline, &mut resumed)?;
     let code = ready.code.take();
-    if let Some(passed) = baseline {
-        if let Err(unmoved) = passed.hand_over(context, &run.log) {
-            run.warn(unmoved.to_string());
-        }
-        run.record.baseline = passed.build;
-        run.warn_all(&passed.warnings);
-    }
-    run.warn_all(&resumed.warnings);
-    let mut tree = RunTree::new(context, &run).with_shown(ready.shown.clone());
-    tree.shown.adopt(&resumed.own);
-    tree.resumed = mem::take(&mut resumed.before);
-    let mut work = Work {
-        run,
-        tree,
-        replacements: Replacements::default(),
-    };
     let proof = Proof::new(context, cli.build.options(), cli.build.baseline);
     let reverts = cli.on_failure() == OnFailure::Revert;
-    let mut result = proof.and_then(|proof| {
+    let result = proof.and_then(|proof| {
         let mut commit = Commit {
             asking: Asking {
                 context,
@@ -148,6 +131,45 @@ fn stoppable(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<O
         }
         result
     });
+    end(context, cli, work, &ready.inputs.query, result)
+}
+
+/// Starts the run and its record, with what the build before the change and resumed runs have left.
+fn begin<'a>(
+    context: &'a Context<'a>,
+    ready: &Ready<'_>,
+    baseline: Option<Passed>,
+    resumed: &mut ResumedTree,
+) -> Result<Work<'a>, Failure> {
+    let mut run = Run::start(context, "commit", "committing-code")?;
+    run.begin(ready);
+    if let Some(passed) = baseline {
+        if let Err(unmoved) = passed.hand_over(context, &run.log) {
+            run.warn(unmoved.to_string());
+        }
+        run.record.baseline = passed.build;
+        run.warn_all(&passed.warnings);
+    }
+    run.warn_all(&resumed.warnings);
+    let mut tree = RunTree::new(context, &run).with_shown(ready.shown.clone());
+    tree.shown.adopt(&resumed.own);
+    tree.resumed = mem::take(&mut resumed.before);
+    Ok(Work {
+        run,
+        tree,
+        replacements: Replacements::default(),
+    })
+}
+
+/// Judges the change, keeps it or puts the tree back, and ends the run.
+fn end(
+    context: &Context<'_>,
+    cli: &Cli,
+    mut work: Work<'_>,
+    query: &str,
+    mut result: Result<String, Error>,
+) -> Result<Outcome, Failure> {
+    let reverts = cli.on_failure() == OnFailure::Revert;
     work.run.record.edits = edits_of(&work);
     let (mut run, mut tree, replacements) = (work.run, work.tree, work.replacements);
     match &result {
@@ -172,7 +194,7 @@ fn stoppable(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<O
     let change = PassedChange {
         files: &changes,
         unjudged: &[],
-        query: &ready.inputs.query,
+        query,
         apart: None,
     };
     result = judged(context, cli, &mut run, change, result);

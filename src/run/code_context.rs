@@ -134,28 +134,54 @@ impl CodeContext {
             named.why.clear();
         }
         ranked.extend(rest);
+        let mut code = Self {
+            files,
+            ranked,
+            ..Self::default()
+        };
         let Some(tokens) = limit.tokens else {
-            return Ok(Self {
-                files,
-                ranked,
-                ..Self::default()
-            });
+            return Ok(code);
         };
-        let of_all = |has_text: &dyn Fn(usize) -> bool| {
-            let listed: Vec<_> = ranked
-                .iter()
-                .map(|ranked| {
-                    let file = &files[ranked.index];
-                    let text = Some(&*file.content).filter(|_| has_text(ranked.index));
-                    (file.path.as_str(), text.unwrap_or_default())
-                })
-                .collect();
-            outline(&listed, &tokens::count, tokens / OUTLINE)
-        };
-        let whole_outline = of_all(&|_| true);
-        let mut left = tokens.saturating_sub(tokens::count(&whole_outline));
+        let whole_outline = code.outline_of_all(tokens, |_| true);
+        let left = tokens.saturating_sub(tokens::count(&whole_outline));
+        code.shown = code.shown_within(left, tokens / SHARE, named, &ranking.weights);
+        // Files shown in whole leave their share of the outline to others.
+        let whole = code.shown.iter().filter(|shown| shown.lines.is_none());
+        let whole: BTreeSet<usize> = whole.map(|shown| shown.index).collect();
+        code.outline = code.outline_of_all(tokens, |index| !whole.contains(&index));
+        // The headers of excerpts, and an outline of other files, may take more than estimated.
+        while !code.shown.is_empty() && tokens::count(&code.text()) > tokens {
+            code.shown.pop();
+        }
+        let shown = limit.shown.clone();
+        code.first = shown.unwrap_or_else(|| SeenCode::of(&code, tokens, exclude));
+        code.sight = code.first.clone();
+        Ok(code)
+    }
+
+    /// Returns the outline of all files under a limit of `tokens` for all code, with the definitions of those that
+    /// `has_text` selects.
+    fn outline_of_all(&self, tokens: u64, has_text: impl Fn(usize) -> bool) -> String {
+        let listed = self.ranked.iter().map(|ranked| {
+            let file = &self.files[ranked.index];
+            let text = Some(&*file.content).filter(|_| has_text(ranked.index));
+            (file.path.as_str(), text.unwrap_or_default())
+        });
+        let listed: Vec<_> = listed.collect();
+        outline(&listed, &tokens::count, tokens / OUTLINE)
+    }
+
+    /// Selects the best files that fit in `left` tokens, the first `named` of them at any score. Of a file that does
+    /// not fit, or takes more than `most` without being named, excerpts are selected.
+    fn shown_within(
+        &self,
+        mut left: u64,
+        most: u64,
+        named: usize,
+        weights: &HashMap<String, f64>,
+    ) -> Vec<ShownFile> {
         let mut shown = Vec::new();
-        for (at, ranked) in ranked.iter().enumerate() {
+        for (at, ranked) in self.ranked.iter().enumerate() {
             let is_named = at < named;
             if left < LEAST {
                 break;
@@ -163,7 +189,7 @@ impl CodeContext {
             if ranked.score <= 0.0 && !is_named {
                 continue;
             }
-            let (file, most) = (&files[ranked.index], tokens / SHARE);
+            let file = &self.files[ranked.index];
             let mut one = ShownFile {
                 index: ranked.index,
                 lines: None,
@@ -172,7 +198,7 @@ impl CodeContext {
             if file.tokens > left || file.tokens > most && !is_named {
                 let header = tokens::count(&header(&file.path));
                 let most = left.min(most).saturating_sub(header);
-                let lines = excerpts(&file.content, &ranking.weights, &tokens::count, most);
+                let lines = excerpts(&file.content, weights, &tokens::count, most);
                 if lines.is_empty() {
                     continue;
                 }
@@ -182,28 +208,7 @@ impl CodeContext {
             left = left.saturating_sub(one.tokens);
             shown.push(one);
         }
-        // Files shown in whole leave their share of the outline to others.
-        let whole: BTreeSet<usize> = shown
-            .iter()
-            .filter(|shown| shown.lines.is_none())
-            .map(|shown| shown.index)
-            .collect();
-        let outline = of_all(&|index| !whole.contains(&index));
-        let mut code = Self {
-            files,
-            ranked,
-            shown,
-            outline,
-            ..Self::default()
-        };
-        // The headers of excerpts, and an outline of other files, may take more than estimated.
-        while !code.shown.is_empty() && tokens::count(&code.text()) > tokens {
-            code.shown.pop();
-        }
-        let shown = limit.shown.clone();
-        code.first = shown.unwrap_or_else(|| SeenCode::of(&code, tokens, exclude));
-        code.sight = code.first.clone();
-        Ok(code)
+        shown
     }
 
     /// Returns the text sent in place of the rolled-up code base.

@@ -35,8 +35,6 @@ use crate::sys::parallel::{MUCH_TEXT, side_by_side};
 /// The name shown for a code base that is not read from a file.
 const ROLLED_UP: &str = "--rollup";
 
-const IN_INPUTS: &str = "stands in the query or the code base; it was left out of the prompt";
-
 /// Everything that a run starts from.
 pub struct Ready<'a> {
     /// The user's inputs, without keys.
@@ -175,19 +173,10 @@ pub fn survey<'a>(
     let (mut inputs, code) = chosen.transpose()?.unzip();
     let code = code.flatten();
     let mut warnings = Vec::from_iter(without_specification(project, &purpose, inputs.as_ref()));
-    // The search has covered every byte: without a finding, there is nothing to remove.
-    if let Some(inputs) = inputs
+    let redacted = inputs
         .as_mut()
-        .filter(|_| findings.iter().any(Finding::is_redacted))
-    {
-        redact(context, inputs);
-        let what = if findings.iter().any(Finding::is_own_key) {
-            "an API key"
-        } else {
-            "the value of a secret environment variable"
-        };
-        warnings.push(format!("{what} {IN_INPUTS}"));
-    }
+        .and_then(|inputs| redact(context, inputs, &findings));
+    warnings.extend(redacted);
     let parts = inputs
         .as_ref()
         .zip(specs.first())
@@ -198,17 +187,17 @@ pub fn survey<'a>(
             missing.note(project.check_writable(directory));
         }
         warnings.extend(sent_secrets(choice, findings));
-        if let (Some(inputs), Some(spec)) = (&inputs, specs.first()) {
-            let first = [(spec, (inputs, outdated, parts.as_ref()))];
-            let others = other_specs.iter().map(|spec| (spec, (inputs, None, None)));
-            for (spec, sent) in first.into_iter().chain(others) {
-                let (refused, noticed) =
-                    sending::examine(project.root(), choice, &purpose, sent, spec);
-                missing.extend(refused);
-                warnings.extend(noticed);
-            }
-            let repair = specs.get(1);
-            missing.extend(repair.and_then(|spec| sending::without_price(choice, spec)));
+        if let Some(inputs) = &inputs {
+            let sent = (inputs, outdated, parts.as_ref());
+            let asked = (&*specs, &*other_specs);
+            warnings.extend(examine(
+                project.root(),
+                choice,
+                &purpose,
+                sent,
+                asked,
+                &mut missing,
+            ));
         }
     }
     let is_draft = choice.inputs.query.is_draft();
@@ -225,6 +214,29 @@ pub fn survey<'a>(
         draft: is_draft.then(|| project.home().join(DRAFT)),
         lock,
     })
+}
+
+/// Examines the first query to the first of the models, which repairs by the second, and to each other attempt's. Notes
+/// what prevents sending it; returns warnings.
+fn examine(
+    root: &Path,
+    choice: &ModelChoice,
+    purpose: &Purpose,
+    (inputs, outdated, parts): (&Inputs, Option<SendingProblem>, Option<&Parts>),
+    (models, others): (&[ModelSpec], &[ModelSpec]),
+    missing: &mut NotReady,
+) -> Vec<String> {
+    let first = models.first().map(|spec| (spec, (inputs, outdated, parts)));
+    let others = others.iter().map(|spec| (spec, (inputs, None, None)));
+    let mut warnings = Vec::new();
+    for (spec, sent) in first.into_iter().chain(others) {
+        let (refused, noticed) = sending::examine(root, choice, purpose, sent, spec);
+        missing.extend(refused);
+        warnings.extend(noticed);
+    }
+    let repair = models.get(1);
+    missing.extend(repair.and_then(|spec| sending::without_price(choice, spec)));
+    warnings
 }
 
 /// Creates the models for the first call and for the repairs from their entries: live ones, or those of a recording.
@@ -526,13 +538,23 @@ pub fn query_file(project: &Project) -> Result<String, ProjectProblem> {
     Ok(query)
 }
 
-/// Redacts keys, which would otherwise be sent to the vendor and written to every log.
-fn redact(context: &Context<'_>, inputs: &mut Inputs) {
+/// Redacts the keys that were found, which would otherwise be sent to the vendor and written to every log. Returns a
+/// warning if there are any.
+fn redact(context: &Context<'_>, inputs: &mut Inputs, findings: &[Finding]) -> Option<String> {
+    // The search has covered every byte: without a finding, there is nothing to remove.
+    let what = match findings {
+        _ if !findings.iter().any(Finding::is_redacted) => return None,
+        _ if findings.iter().any(Finding::is_own_key) => "an API key",
+        _ => "the value of a secret environment variable",
+    };
     for text in [&mut inputs.query, &mut inputs.rollup] {
         if let Cow::Owned(redacted) = context.redactor.text(text) {
             *text = redacted;
         }
     }
+    Some(format!(
+        "{what} stands in the query or the code base; it was left out of the prompt"
+    ))
 }
 
 /// Checks that all files of the project are as the last commit has them.

@@ -16,6 +16,7 @@ use crate::model::price::{Price, Usd};
 use crate::model::prompt::Prompt;
 use crate::model::served::is_same;
 use crate::model::tokens::Size;
+use crate::model::usage::Usage;
 use crate::model::{
     Answer, Model, ModelError, ModelSpec, ModelTable, Reply, Request, Spent, StepId, Tier,
     catalogue,
@@ -47,7 +48,7 @@ impl Run<'_> {
     ) -> Result<(Reply, T), Error> {
         self.context.interrupt.check()?;
         let last = self.record.steps.last();
-        let mut selected = models.model_after(last.and_then(|step| step.model.as_deref()), step);
+        let selected = models.model_after(last.and_then(|step| step.model.as_deref()), step);
         // The log must show exactly what is sent.
         let prompt = prompt.redacted(self.context.redactor);
         let sections = prompt.sections().into_iter();
@@ -59,7 +60,7 @@ impl Run<'_> {
             .collect();
         let recorded = models.recorded_in(step);
         let is_new = recorded.is_none();
-        let (size, mut allowed) = if is_new {
+        let (size, allowed) = if is_new {
             let size = self.size(models, selected, &prompt)?;
             let allowed = self.allowed(models, &selected.spec, size.as_ref())?;
             (size, allowed)
@@ -88,23 +89,8 @@ impl Run<'_> {
             once: models.max_cost.is_some(),
             deadline: models.deadline,
         };
-        let answer = loop {
-            request.max_output_tokens = allowed.answer;
-            request.tier = self.tier(&selected.spec);
-            let answer = self.send(selected, &request, size.as_ref());
-            let Err(error) = &answer else { break answer };
-            if self.falls_back_to_standard(&selected.spec, error) {
-                continue;
-            }
-            let Some((fallback, its)) = self.fallback(models, selected, error, size.as_ref())
-            else {
-                break answer;
-            };
-            self.fall_back(selected, fallback, error);
-            (selected, allowed) = (fallback, its);
-            self.note(|record| record.at_most = allowed.cost);
-            self.log_step()?;
-        };
+        let (selected, answer) =
+            self.answer(models, selected, &mut request, allowed, size.as_ref())?;
         let SelectedModel { spec, model, .. } = selected;
         let answer = answer.map_err(|error| error.with_setup(selected.setup(self.context.models)));
         let required = spec
@@ -119,9 +105,50 @@ impl Run<'_> {
             read.map_err(|error| self.without_reply(step, (spec, tier), error))?;
         let usage = reply.spent.usage.filter(|_| is_new);
         let cost = self.charge((spec, tier), &reply.spent, size.as_ref());
+        self.note_reply(&reply, (&spec.name, usage, cost));
+        self.log_step()?;
+        Ok((reply, examined))
+    }
+
+    /// Sends the request to the selected model: again at the standard tier if its own is not to be had, and to its
+    /// fallback if it is overloaded. Returns the model that was asked last.
+    fn answer<'m>(
+        &mut self,
+        models: &Models<'_>,
+        mut selected: &'m SelectedModel<'m>,
+        request: &mut Request<'_>,
+        mut allowed: Allowed,
+        size: Option<&Size>,
+    ) -> Result<(&'m SelectedModel<'m>, Result<Answer, ModelError>), Error> {
+        loop {
+            request.max_output_tokens = allowed.answer;
+            request.tier = self.tier(&selected.spec);
+            let answer = self.send(selected, request, size);
+            let Err(error) = &answer else {
+                return Ok((selected, answer));
+            };
+            if self.falls_back_to_standard(&selected.spec, error) {
+                continue;
+            }
+            let Some((fallback, its)) = self.fallback(models, selected, error, size) else {
+                return Ok((selected, answer));
+            };
+            self.fall_back(selected, fallback, error);
+            (selected, allowed) = (fallback, its);
+            self.note(|record| record.at_most = allowed.cost);
+            self.log_step()?;
+        }
+    }
+
+    /// Shows and records that the model has replied.
+    fn note_reply(
+        &mut self,
+        reply: &Reply,
+        (model, usage, cost): (&str, Option<Usage>, Option<Usd>),
+    ) {
         let step = self.record.steps.last();
         self.context.reporter.event(&Event::Answered {
-            model: spec.name.clone(),
+            model: model.to_owned(),
             usage,
             cost,
             tier: step.and_then(|step| step.tier),
@@ -129,11 +156,9 @@ impl Run<'_> {
         });
         self.note(|record| {
             record.finish = Some(reply.finish.clone());
-            record.reply = PartRecord::of_reply(&reply);
+            record.reply = PartRecord::of_reply(reply);
             record.is_redacted = reply.is_redacted;
         });
-        self.log_step()?;
-        Ok((reply, examined))
     }
 
     /// Sends the request and waits for the answer.

@@ -10,7 +10,7 @@ use super::chain::{Chain, ChainedChange};
 use super::history::{MAX_TEXT, PastRun, saved_state};
 use crate::edit::changes::{saved_path, vault};
 use crate::edit::undo_log::UndoLogError;
-use crate::edit::{self, Digest, Rejection, Sent};
+use crate::edit::{self, Digest, FileEdit, ParsedReply, Rejection, Sent};
 use crate::model::ReplyFormat;
 use crate::project::Project;
 use crate::record::run_files::{self, Artifact};
@@ -82,70 +82,31 @@ impl Recomputed {
         run: &PastRun,
         (chain, changes): (&Chain, &Changes),
     ) -> Result<Self, NotRecomputed> {
-        let folder = run.relative();
-        let mut before = Contents::new();
-        for (path, ChainedChange { folder, change }) in changes {
-            let saved = change.before.as_ref().map(|before| {
-                let content = saved_state(project, folder, before).map(|state| state.content);
-                content.ok_or_else(|| NotRecomputed::Missing(saved_path(folder, before)))
-            });
-            before.insert(path.clone(), saved.transpose()?);
-        }
-        let mut recomputed = Self {
-            before: before.clone(),
-            ..Self::default()
-        };
+        let before = states_before(project, changes)?;
         let steps = run.recorded_steps();
         let mut formats = steps.iter().map(|step| step.reply_format);
-        let has_edits = formats.any(|format| format == ReplyFormat::Edits);
-        let saved: Vec<_> = chain
-            .found()
-            .flat_map(|chained| saved_files(project, chained.run.relative()))
-            .take_while(|_| has_edits)
-            .map_while(|file| files::read_open(file, MAX_TEXT).ok())
-            .map(|saved| (Digest::of(&saved), saved))
-            .collect();
-        // The states of each file that a reply may refer to, latest last.
-        let mut states: BTreeMap<&String, Vec<Option<Vec<u8>>>> = BTreeMap::new();
-        for (path, ChainedChange { change, .. }) in changes {
-            let mut known: Vec<_> = saved
-                .iter()
-                .filter(|(digest, _)| change.after.contains(&Some(*digest)))
-                .map(|(_, saved)| Some(saved.clone()))
-                .collect();
-            known.extend(before.get(path).cloned());
-            states.insert(path, known);
-        }
+        let saved = if formats.any(|format| format == ReplyFormat::Edits) {
+            saved_states(project, chain)
+        } else {
+            Vec::new()
+        };
+        let mut files = Files {
+            changes,
+            states: known_states(changes, &before, &saved),
+            replied: Contents::new(),
+        };
+        let mut replies = 0;
         let mut redacted = None;
         for step in steps {
             if step.is_agents() || !step.is_applied() {
                 continue;
             }
             let name = run_files::name(&step.id(), Artifact::ResponseText);
-            let path = format!("{folder}/{name}");
+            let path = format!("{}/{name}", run.relative());
             let Some(reply) = run.text(&step.id(), Artifact::ResponseText) else {
                 return Err(NotRecomputed::Missing(path));
             };
-            let read = |sent: &dyn Fn(&str) -> Sent| edit::read(&reply, step.reply_format, sent);
-            // The reply may refer to a file as changed by a build or an earlier attempt; the result shows which.
-            let made_of = |path: &str| {
-                let mut states = states
-                    .get(&path.to_owned())
-                    .into_iter()
-                    .flatten()
-                    .rev()
-                    .flatten();
-                let is_it = |state: &&Vec<u8>| {
-                    let parsed = read(&|other| sent(Some(*state).filter(|_| other == path)));
-                    parsed.edits.into_iter().any(|edit| {
-                        edit.path == path
-                            && is_state(changes, path, edit.kind.content().map(str::as_bytes))
-                    })
-                };
-                states.find(is_it)
-            };
-            let parsed = read(&|path| sent(made_of(path)));
-            let faults = parsed.faults;
+            let ParsedReply { edits, faults, .. } = files.read(&reply, step.reply_format);
             if step.is_redacted {
                 // The redacted text may also be text that an edit has to find.
                 redacted.get_or_insert(path);
@@ -153,35 +114,116 @@ impl Recomputed {
                 let rejection = Rejection { faults };
                 return Err(NotRecomputed::Rejected { path, rejection });
             }
-            for edit in parsed.edits {
-                let content = edit.kind.content().map(|text| text.as_bytes().to_vec());
-                let Some(ChainedChange { change, .. }) = changes.get(&edit.path) else {
-                    continue;
-                };
-                if let Some(states) = states.get_mut(&edit.path) {
-                    states.push(content.clone());
-                }
-                let last = change.after.last().copied().flatten();
-                let known = recomputed.replied.get(&edit.path);
-                // In a search, the final state may be an earlier one.
-                let counts = |known: &Option<Vec<u8>>| known.as_deref().map(Digest::of) == last;
-                if !known.is_some_and(counts) || counts(&content) {
-                    recomputed.replied.insert(edit.path, content);
-                }
-            }
-            recomputed.replies += 1;
+            files.apply(edits);
+            replies += 1;
         }
-        for path in changes.keys().filter(|_| run.agent().is_none()) {
-            let replied = recomputed.replied.get(path);
-            if !replied.is_some_and(|replied| is_state(changes, path, replied.as_deref())) {
-                let path = escaped(path);
-                return Err(match redacted {
-                    Some(reply) => NotRecomputed::Redacted { path, reply },
-                    None => NotRecomputed::Other { path, folder },
-                });
+        let unknown = files.first_unknown().filter(|_| run.agent().is_none());
+        if let Some(path) = unknown.map(|path| escaped(path)) {
+            let folder = run.relative();
+            return Err(match redacted {
+                Some(reply) => NotRecomputed::Redacted { path, reply },
+                None => NotRecomputed::Other { path, folder },
+            });
+        }
+        Ok(Self {
+            before,
+            replied: files.replied,
+            replies,
+        })
+    }
+}
+
+/// Returns the states of the changed files before the run.
+fn states_before(project: &Project, changes: &Changes) -> Result<Contents, NotRecomputed> {
+    let states = changes
+        .iter()
+        .map(|(path, ChainedChange { folder, change })| {
+            let saved = change.before.as_ref().map(|before| {
+                let content = saved_state(project, folder, before).map(|state| state.content);
+                content.ok_or_else(|| NotRecomputed::Missing(saved_path(folder, before)))
+            });
+            Ok((path.clone(), saved.transpose()?))
+        });
+    states.collect()
+}
+
+/// Returns what the runs of this chain saved before a reply or a repair replaced or removed it.
+fn saved_states(project: &Project, chain: &Chain) -> Vec<(Digest, Vec<u8>)> {
+    let runs = chain.found();
+    runs.flat_map(|chained| saved_files(project, chained.run.relative()))
+        .map_while(|file| files::read_open(file, MAX_TEXT).ok())
+        .map(|saved| (Digest::of(&saved), saved))
+        .collect()
+}
+
+/// Returns the states of each file that a reply may refer to, latest last.
+fn known_states<'a>(
+    changes: &'a Changes,
+    before: &Contents,
+    saved: &[(Digest, Vec<u8>)],
+) -> BTreeMap<&'a str, Vec<Option<Vec<u8>>>> {
+    let states = changes.iter().map(|(path, ChainedChange { change, .. })| {
+        let recorded = |digest: &Digest| change.after.contains(&Some(*digest));
+        let saved = saved.iter().filter(|(digest, _)| recorded(digest));
+        let saved = saved.map(|(_, saved)| Some(saved.clone()));
+        let before = before.get(path).cloned();
+        (path.as_str(), saved.chain(before).collect())
+    });
+    states.collect()
+}
+
+/// The changed files, while the replies are applied again.
+struct Files<'a> {
+    /// What the run recorded.
+    changes: &'a Changes,
+    /// The states of each file that a reply may refer to, latest last.
+    states: BTreeMap<&'a str, Vec<Option<Vec<u8>>>>,
+    /// The states after the replies so far.
+    replied: Contents,
+}
+
+impl Files<'_> {
+    /// Parses a reply. It may refer to a file as changed by a build or an earlier attempt; the result shows which.
+    fn read(&self, reply: &str, format: ReplyFormat) -> ParsedReply {
+        edit::read(reply, format, &|path| {
+            let states = self.states.get(path).into_iter().flatten().rev().flatten();
+            let of_reply = |state: &&Vec<u8>| {
+                let read = |other: &str| sent(Some(*state).filter(|_| other == path));
+                let mut edits = edit::read(reply, format, &read).edits.into_iter();
+                edits.any(|edit| {
+                    let content = edit.kind.content().map(str::as_bytes);
+                    edit.path == path && is_state(self.changes, path, content)
+                })
+            };
+            sent({ states }.find(of_reply))
+        })
+    }
+
+    /// Applies the edits of a reply to the files that the run has changed.
+    fn apply(&mut self, edits: Vec<FileEdit>) {
+        for edit in edits {
+            let content = edit.kind.content().map(|text| text.as_bytes().to_vec());
+            let Some(ChainedChange { change, .. }) = self.changes.get(&edit.path) else {
+                continue;
+            };
+            if let Some(states) = self.states.get_mut(&*edit.path) {
+                states.push(content.clone());
+            }
+            let last = change.after.last().copied().flatten();
+            let is_last = |known: &Option<Vec<u8>>| known.as_deref().map(Digest::of) == last;
+            // In a search, the final state may be an earlier one.
+            if !self.replied.get(&edit.path).is_some_and(is_last) || is_last(&content) {
+                self.replied.insert(edit.path, content);
             }
         }
-        Ok(recomputed)
+    }
+
+    /// Returns the first file that the replies left in no state that the run recorded.
+    fn first_unknown(&self) -> Option<&String> {
+        self.changes.keys().find(|path| {
+            let replied = self.replied.get(*path);
+            !replied.is_some_and(|content| is_state(self.changes, path, content.as_deref()))
+        })
     }
 }
 

@@ -7,10 +7,11 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::chain::{Chain, ChainedChange};
+use super::chain::Chain;
 use super::history::PastRun;
 use super::inputs;
 use super::recomputation::{Contents, NotRecomputed, Recomputed, saved_files};
+use crate::edit::changes::LoggedChange;
 use crate::edit::{Digest, undo_log};
 use crate::exec::build_script::BUILD_SCRIPT;
 use crate::model::StepId;
@@ -65,82 +66,19 @@ impl Statement {
         } else {
             Recomputed::of(project, run, (&chain, &changed))?
         };
-        let changes = changes(run, project)?;
-        let (mut subject, mut tree, mut files) = (Vec::new(), String::new(), Vec::new());
-        for (path, ChainedChange { change, .. }) in &changed {
-            let last = change.after.last().copied().flatten();
-            let is_last = |content: &&Vec<u8>| Some(Digest::of(content)) == last;
-            let known = [&made.replied, &made.before]
-                .map(|contents| content(contents, path))
-                .into_iter()
-                .flatten()
-                .find(is_last)
-                .map(sha256::of)
-                .or_else(|| change.sha256.clone());
-            let no_digest = || NotRecomputed::NoDigest(path.clone());
-            let after = last.map(|_| known.ok_or_else(no_digest)).transpose()?;
-            tree.push_str(after.as_deref().unwrap_or("-"));
-            tree.push_str(&format!("  {path}\n"));
-            let mut file = json!({"path": path, "before": digest_of(content(&made.before, path))});
-            if run.agent().is_none() {
-                file["replied"] = digest_of(content(&made.replied, path));
-            }
-            file["after"] = after.as_ref().map_or(Value::Null, digest);
-            subject.extend(after.map(|after| json!({"name": path, "digest": digest(after)})));
-            files.push(file);
-        }
-        let tree = json!({"name": TREE, "digest": digest(sha256::of(&tree))});
-        subject.insert(0, tree);
-        let steps: Result<Vec<Value>, _> = record
-            .steps
+        let files: Result<Vec<_>, _> = changed
             .iter()
-            .map(|step| described_step(run, step))
+            .map(|(path, change)| File::of(path, &change.change, &made))
             .collect();
-        // The fields as in `result.json`.
-        let fields = serde_json::to_value(record).unwrap_or_default();
-        let applied = record.steps.iter().rfind(|step| step.is_applied());
-        let asked = applied.and_then(|step| step.model.as_ref());
-        let mut predicate = json!({
-            "run": &folder, "workflow": record.workflow, "started": fields["started"],
-            "exit": record.exit, "tree": fields["tree"], "gate": fields["gate"], "scratch": fields["scratch"],
-            "model": models(asked.or(record.model.as_ref()), record.model_version.as_ref()), "cost": record.cost,
-        });
-        let mut builds = record.steps.iter().filter_map(|step| step.build.as_ref());
-        let build = builds.next_back().or(record.baseline.as_ref());
-        predicate["sandbox"] = json!(build.map(|build| build.sandbox));
-        let script = build.and_then(|build| build.script.as_ref());
-        predicate[BUILD_SCRIPT] = script.map_or(Value::Null, digest);
-        predicate["program"] =
-            json!({"version": record.version, "digest": program.map_or(Value::Null, digest)});
-        let first = record.steps.first();
-        let sent = first.and_then(|step| inputs::sent(run, step));
-        let request = run.agent().and_then(|agent| agent.request.as_ref());
-        let query = sent.as_ref().map(|sent| &sent.query).or(request);
-        predicate["query"] = query.map_or(Value::Null, |query| digest(sha256::of(query)));
-        let code = sent.map(|sent| digest(sha256::of(sent.rollup)));
-        predicate["codebase"] = code.unwrap_or_default();
-        predicate["attempts"] = steps?.into();
-        predicate["files"] = files.into();
-        let own = [RESULT, STEPS].map(|name| file(run, name, true));
-        let others = record
-            .steps
+        let files = files?;
+        let fields = files
             .iter()
-            .map(Step::id)
-            .filter(|step| *step != StepId::INITIAL);
-        let judged = iter::once(StepId::INITIAL).chain(others);
-        let verdicts = judged
-            .flat_map(|step| VERDICT.map(|log| run_files::of_verdict(&step, log)))
-            .map(|name| file(run, &name, false));
-        let own = own
-            .into_iter()
-            .chain(verdicts)
-            .collect::<Result<Vec<Value>, _>>()?
-            .into_iter()
-            .chain([changes])
-            .filter(|file| !file.is_null());
-        predicate["log"] = own.chain(saved(project, &folder)).collect();
+            .map(|file| file.described(run.agent().is_none()));
         let value = json!({
-            "_type": STATEMENT, "subject": subject, "predicateType": PREDICATE, "predicate": predicate,
+            "_type": STATEMENT,
+            "subject": subject(&files),
+            "predicateType": PREDICATE,
+            "predicate": predicate(project, run, record, program, fields.collect())?,
         });
         Ok(Self {
             value,
@@ -164,16 +102,128 @@ pub fn program_digest(program: Option<&Path>, record: &RunRecord) -> Option<Stri
     sha256::of_reader(file).ok()
 }
 
-fn content<'c>(contents: &'c Contents, path: &str) -> Option<&'c Vec<u8>> {
-    contents.get(path)?.as_ref()
+/// A file that the run changed.
+struct File<'a> {
+    path: &'a str,
+    before: Option<&'a Vec<u8>>,
+    /// The state after the last reply that changed the file; `None` if it removed the file, or none did.
+    replied: Option<&'a Vec<u8>>,
+    /// The SHA-256 of the last state; `None` if the file was removed.
+    after: Option<String>,
+}
+
+impl<'a> File<'a> {
+    fn of(
+        path: &'a str,
+        change: &LoggedChange,
+        made: &'a Recomputed,
+    ) -> Result<Self, NotRecomputed> {
+        let content = |contents: &'a Contents| contents.get(path)?.as_ref();
+        let (before, replied) = (content(&made.before), content(&made.replied));
+        let last = change.after.last().copied().flatten();
+        let is_last = |content: &&Vec<u8>| Some(Digest::of(content)) == last;
+        let known = [replied, before].into_iter().flatten().find(is_last);
+        let known = known.map(sha256::of).or_else(|| change.sha256.clone());
+        let no_digest = || NotRecomputed::NoDigest(path.to_owned());
+        Ok(Self {
+            path,
+            before,
+            replied,
+            after: last.map(|_| known.ok_or_else(no_digest)).transpose()?,
+        })
+    }
+
+    /// Describes the file by its digests, that of a reply only if the run is not an agent's.
+    fn described(&self, is_replied: bool) -> Value {
+        let digest_of = |content: &Vec<u8>| digest(sha256::of(content));
+        let mut file = json!({"path": self.path, "before": self.before.map(digest_of)});
+        if is_replied {
+            file["replied"] = json!(self.replied.map(digest_of));
+        }
+        file["after"] = json!(self.after.as_ref().map(digest));
+        file
+    }
+}
+
+/// Returns the tree of all changed files, and each file that is left.
+fn subject(files: &[File<'_>]) -> Value {
+    let line = |file: &File<'_>| {
+        let digest = file.after.as_deref().unwrap_or("-");
+        format!("{digest}  {}\n", file.path)
+    };
+    let tree: String = files.iter().map(line).collect();
+    let tree = json!({"name": TREE, "digest": digest(sha256::of(&tree))});
+    let left = files.iter().filter_map(|file| {
+        let after = file.after.as_ref()?;
+        Some(json!({"name": file.path, "digest": digest(after)}))
+    });
+    iter::once(tree).chain(left).collect()
+}
+
+/// States how the run was made, and what it is recorded in.
+fn predicate(
+    project: &Project,
+    run: &PastRun,
+    record: &RunRecord,
+    program: Option<String>,
+    files: Value,
+) -> Result<Value, NotRecomputed> {
+    let folder = run.relative();
+    // The fields as in `result.json`.
+    let fields = serde_json::to_value(record).unwrap_or_default();
+    let steps = &record.steps;
+    let applied = steps.iter().rfind(|step| step.is_applied());
+    let asked = applied.and_then(|step| step.model.as_ref());
+    let mut builds = steps.iter().filter_map(|step| step.build.as_ref());
+    let build = builds.next_back().or(record.baseline.as_ref());
+    let sent = steps.first().and_then(|step| inputs::sent(run, step));
+    let request = run.agent().and_then(|agent| agent.request.as_ref());
+    let query = sent.as_ref().map(|sent| &sent.query).or(request);
+    let attempts = steps.iter().map(|step| described_step(run, step));
+    Ok(json!({
+        "run": folder,
+        "workflow": record.workflow,
+        "started": fields["started"],
+        "exit": record.exit,
+        "tree": fields["tree"],
+        "gate": fields["gate"],
+        "scratch": fields["scratch"],
+        "model": models(asked.or(record.model.as_ref()), record.model_version.as_ref()),
+        "cost": record.cost,
+        "sandbox": build.map(|build| build.sandbox),
+        (BUILD_SCRIPT): build.and_then(|build| build.script.as_ref()).map(digest),
+        "program": {"version": record.version, "digest": program.map(digest)},
+        "query": query.map(|query| digest(sha256::of(query))),
+        "codebase": sent.as_ref().map(|sent| digest(sha256::of(&sent.rollup))),
+        "attempts": attempts.collect::<Result<Value, _>>()?,
+        "files": files,
+        "log": log(project, run, steps)?,
+    }))
+}
+
+/// Lists the files that record the run as a whole.
+fn log(project: &Project, run: &PastRun, steps: &[Step]) -> Result<Value, NotRecomputed> {
+    let own = [RESULT, STEPS].map(|name| file(run, name, true));
+    let later = steps
+        .iter()
+        .map(Step::id)
+        .filter(|step| *step != StepId::INITIAL);
+    let verdicts = iter::once(StepId::INITIAL)
+        .chain(later)
+        .flat_map(|step| VERDICT.map(|log| run_files::of_verdict(&step, log)))
+        .map(|name| file(run, &name, false));
+    let files = own
+        .into_iter()
+        .chain(verdicts)
+        .chain([changes(run, project)]);
+    let mut files = files.collect::<Result<Vec<Value>, _>>()?;
+    files.retain(|file| !file.is_null());
+    files.extend(saved(project, &run.relative()));
+    Ok(files.into())
 }
 
 fn digest(sha256: impl AsRef<str>) -> Value {
     json!({"sha256": sha256.as_ref()})
-}
-
-fn digest_of(content: Option<&Vec<u8>>) -> Value {
-    content.map_or(Value::Null, |content| digest(sha256::of(content)))
 }
 
 /// Describes a file in a run's folder by its name and digest; null if an optional file is missing.
