@@ -332,10 +332,9 @@ pub(crate) fn write_stream(path: &Path, content: &[u8]) -> io::Result<()> {
 fn wait_for_room(stream: &File) -> io::Result<()> {
     let mut fds = [PollFd::from_borrowed_fd(stream.as_fd(), PollFlags::OUT)];
     let longest = Timespec::try_from(SLOWEST_STREAM).map_err(|_| Errno::INVAL)?;
-    match poll(&mut fds, Some(&longest)) {
-        Ok(0) => Err(io::ErrorKind::TimedOut.into()),
-        Ok(_) => Ok(()),
-        Err(errno) => Err(errno.into()),
+    match retry_on_intr(|| poll(&mut fds, Some(&longest)))? {
+        0 => Err(io::ErrorKind::TimedOut.into()),
+        _ => Ok(()),
     }
 }
 

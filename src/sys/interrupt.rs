@@ -10,7 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{fmt, io};
 
 use miette::Diagnostic;
@@ -326,19 +326,49 @@ pub fn is_readable_within(fd: BorrowedFd<'_>, limit: Duration) -> bool {
     wait(&mut fds, Some(limit)).is_ok() && !fds[0].revents().is_empty()
 }
 
-/// Calls `poll(2)`, treating an interruption by a signal as a wake-up.
-fn wait(fds: &mut [PollFd<'_>], timeout: Option<Duration>) -> io::Result<()> {
-    // A timeout that the system's type cannot represent means no limit.
-    let timeout = timeout.and_then(|limit| Timespec::try_from(limit).ok());
-    match poll(fds, timeout.as_ref()) {
-        Ok(_) | Err(Errno::INTR) => Ok(()),
-        Err(errno) => Err(errno.into()),
+/// Calls `poll(2)`, again after each signal: those that are to end a wait make a descriptor ready.
+pub(crate) fn wait(fds: &mut [PollFd<'_>], timeout: Option<Duration>) -> io::Result<()> {
+    // A timeout that the system's types cannot represent means no limit.
+    let end = timeout.and_then(|limit| Instant::now().checked_add(limit));
+    loop {
+        let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+        let left = left.and_then(|left| Timespec::try_from(left).ok());
+        match poll(fds, left.as_ref()) {
+            Ok(_) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::thread;
+
+    use rustix::process::kill_process;
+    use rustix::thread::gettid;
+
+    #[test]
+    fn a_signal_that_asks_for_no_stop_does_not_end_a_wait() {
+        let resized = signal_hook::consts::SIGWINCH;
+        signal_hook::flag::register(resized, Arc::default()).unwrap();
+        let (waiting, limit) = (gettid(), Duration::from_millis(100));
+        let is_over = AtomicBool::new(false);
+        let began = Instant::now();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::SeqCst) {
+                    // The system gives a signal to the thread that is named, if it takes any.
+                    kill_process(waiting, rustix::process::Signal::WINCH).unwrap();
+                    thread::sleep(Duration::from_millis(1));
+                }
+            });
+            Interrupt::leaked().sleep(limit).unwrap();
+            is_over.store(true, Ordering::SeqCst);
+        });
+        assert!(began.elapsed() >= limit);
+    }
 
     #[test]
     fn a_signal_counts_for_children_and_what_is_raised_there_does_not_count_outside() {

@@ -20,7 +20,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use crossterm::event::{KeyCode, KeyModifiers};
 use ratatui::layout::Size;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use signal_hook::consts::signal::SIGTSTP;
 use signal_hook::low_level::raise;
@@ -36,7 +36,7 @@ use super::keys::{KeyDecoder, TerminalInput, is_cancel, is_suspend, works_anytim
 use super::{FromScreen, Submission, ToScreen};
 use crate::record::mode::SharedMode;
 use crate::sys::environment::Clock;
-use crate::sys::interrupt::{Interrupt, Interrupted, Signal, is_readable_within};
+use crate::sys::interrupt::{Interrupt, Interrupted, Signal, is_readable_within, wait};
 use crate::sys::text::printable;
 use crate::ui::editor;
 use crate::ui::history::History;
@@ -307,7 +307,6 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
             self.app.next_tick(now),
         ];
         let soonest = limits.into_iter().flatten().min();
-        let limit = soonest.and_then(|limit| Timespec::try_from(limit).ok());
         let mut fds = vec![
             PollFd::from_borrowed_fd(self.terminal.keys, PollFlags::IN),
             PollFd::new(signals, PollFlags::IN),
@@ -316,10 +315,7 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
         if !is_stopping {
             fds.push(PollFd::new(&self.interrupt.0, PollFlags::IN));
         }
-        match poll(&mut fds, limit.as_ref()) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(errno) => return Err(errno.into()),
-        }
+        wait(&mut fds, soonest)?;
         Ok(Some(Woken {
             has_keys: !fds[0].revents().is_empty(),
             has_signal: !fds[1].revents().is_empty(),
