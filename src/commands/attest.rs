@@ -16,8 +16,8 @@ use crate::run::past::recomputation::NotRecomputed;
 use crate::run::past::statement::{PREDICATE, STATEMENT, Statement, program_digest};
 use crate::sys::error::Error;
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError, is_no_file};
-use crate::sys::git::program_outside;
 use crate::sys::numbers::counted;
+use crate::sys::programs::program_outside;
 use crate::sys::text::{below, escaped, first_lines, one_line};
 use crate::ui::lent;
 

@@ -11,7 +11,6 @@ use std::path::Path;
 use std::thread::{self, Scope};
 use std::time::Duration;
 
-use rustix::fs::{Access, access};
 use rustix::process::Signal;
 
 use super::child_env::ChildEnv;
@@ -26,6 +25,7 @@ use crate::sys::environment::Clock;
 use crate::sys::files::{self, IfThere as _, Links, PathError};
 use crate::sys::interrupt::Interrupt;
 use crate::sys::parallel::joined;
+use crate::sys::programs::is_executable;
 
 /// Name of the script in the project's root.
 pub const BUILD_SCRIPT: &str = "build.sh";
@@ -99,10 +99,6 @@ fn inspect_shebang(beginning: &str, path: Option<&OsStr>) -> Result<(), ScriptPr
         Some(name) if !is_found(name) => Err(ScriptProblem::NoInterpreter(name.to_owned())),
         _ => Ok(()),
     }
-}
-
-fn is_executable(program: &Path) -> bool {
-    program.is_file() && access(program, Access::EXEC_OK).is_ok()
 }
 
 /// Outcome of a build.

@@ -28,7 +28,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use rustix::fs::{Access, access};
 use rustix::io::{FdFlags, fcntl_setfd};
 use serde::{Deserialize, Serialize};
 
@@ -49,6 +48,7 @@ use super::supervisor::SupervisorPlace;
 use crate::sys::files::{Links, open};
 use crate::sys::identity::{FileIdentity, identity};
 use crate::sys::interrupt::{Interrupt, Interrupted, is_readable_within};
+use crate::sys::programs::program_outside;
 
 /// True if macOS's sandbox replaces bubblewrap.
 const IS_SEATBELT: bool = cfg!(target_os = "macos");
@@ -137,8 +137,8 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// Looks for `bwrap` in the directories of `path`, skipping relative ones and those in the project. `mode` must not
-    /// be [`SandboxMode::Off`], which is treated as lenient.
+    /// Looks for `bwrap` in `path`, a list of directories, skipping relative ones and programs in the project. `mode`
+    /// must not be [`SandboxMode::Off`], which is treated as lenient.
     ///
     /// # Errors
     /// Fails if `bwrap` is not found.
@@ -148,13 +148,8 @@ impl Sandbox {
         policy: SandboxPolicy,
         mode: SandboxMode,
     ) -> Result<Self, SandboxProblem> {
-        let trusted =
-            |directory: &PathBuf| directory.is_absolute() && !directory.starts_with(&policy.root);
-        let bwrap = std::env::split_paths(path.unwrap_or_default())
-            .filter(trusted)
-            .map(|directory| directory.join(BWRAP))
-            .find(|file| file.is_file() && access(file, Access::EXEC_OK).is_ok())
-            .ok_or(SandboxProblem::NotInstalled)?;
+        let bwrap = path.and_then(|path| program_outside(BWRAP, path, &policy.root));
+        let bwrap = bwrap.ok_or(SandboxProblem::NotInstalled)?.into();
         let own = own_files(program);
         let program = open(program, Links::Followed)?;
         // bwrap inherits the descriptor and starts the program through it.

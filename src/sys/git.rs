@@ -12,9 +12,8 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use rustix::fs::{Access, access};
-
 use super::environment::Environment;
+use super::programs::program_outside;
 
 /// The complete environment of git. No protocol may be used, even if a repository's configuration allows it.
 const ENVIRONMENT: &str = "GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_SYSTEM=/dev/null GIT_CONFIG_GLOBAL=/dev/null GIT_ATTR_NOSYSTEM=1 \
@@ -161,20 +160,6 @@ pub fn safe_variables(environment: &Environment) -> Vec<(String, String)> {
     let total = u64::from(count) + SAFE.len() as u64;
     variables.push((COUNT.to_owned(), total.to_string()));
     variables
-}
-
-/// Finds the program with this name in `path`, a list of directories, skipping relative directories and programs in
-/// `project`, whose links must be resolved.
-pub(crate) fn program_outside(name: &str, path: &OsStr, project: &Path) -> Option<String> {
-    let is_outside = |file: &Path| {
-        let resolved = file.canonicalize();
-        !file.starts_with(project) && resolved.is_ok_and(|file| !file.starts_with(project))
-    };
-    let found = std::env::split_paths(path)
-        .filter(|directory| directory.is_absolute())
-        .map(|directory| directory.join(name))
-        .find(|file| file.is_file() && access(file, Access::EXEC_OK).is_ok() && is_outside(file));
-    found.as_deref().and_then(Path::to_str).map(str::to_owned)
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ pub(crate) mod numbers;
 pub mod open_files;
 pub(crate) mod parallel;
 pub(crate) mod positions;
+pub(crate) mod programs;
 pub(crate) mod reason;
 pub(crate) mod sha256;
 pub(crate) mod sse;

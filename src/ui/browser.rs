@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::sys::environment::Environment;
-use crate::sys::git::program_outside;
+use crate::sys::programs::program_outside;
 use crate::sys::text::printable;
 
 /// The environment variable that names the browser.

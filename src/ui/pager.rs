@@ -10,8 +10,8 @@ use std::process::{Child, Command, Stdio};
 
 use super::lent;
 use crate::sys::environment::Environment;
-use crate::sys::git::program_outside;
 use crate::sys::interrupt::Interrupt;
+use crate::sys::programs::program_outside;
 
 /// The default pager.
 const USUAL: &str = "less";

@@ -69,7 +69,13 @@ fn bwrap_is_not_looked_for_in_the_project() {
         root: dir.path().to_path_buf(),
         ..sandbox(SandboxMode::Auto).policy
     };
-    let path = std::env::join_paths([Path::new("."), dir.path()]).unwrap();
+    // Nor where a link leads into it.
+    let outside = tempfile::tempdir().unwrap();
+    let linked = outside.path().join("bin");
+    std::os::unix::fs::symlink(dir.path(), &linked).unwrap();
+    std::os::unix::fs::symlink(&planted, outside.path().join(BWRAP)).unwrap();
+    let path = [Path::new("."), dir.path(), &linked, outside.path()];
+    let path = std::env::join_paths(path).unwrap();
     let found = Sandbox::find(
         Some(&path),
         Path::new("/program"),

@@ -14,8 +14,8 @@ use super::channel::Wake;
 use crate::exec::pipes;
 use crate::model::message::Image;
 use crate::sys::environment::Environment;
-use crate::sys::git::program_outside;
 use crate::sys::interrupt::Interrupt;
+use crate::sys::programs::program_outside;
 
 /// The maximum size of a picture, in bytes.
 const LARGEST: usize = 5 << 20;
