@@ -1,6 +1,6 @@
 //! Errors that end an agent's work early.
 
-use std::time::Duration;
+use miette::Diagnostic;
 
 use super::mcp::McpError;
 use crate::exec::process::ProcessError;
@@ -87,75 +87,6 @@ pub enum AgentError {
         help("change the plan, or what is asked for; `--resume` continues the session")
     )]
     Rejected(String),
-    /// The build fails after a step of a plan.
-    #[error("step {step} has failed: `build.sh` still fails: {status}")]
-    #[diagnostic(
-        code("build-failed"),
-        help("see the build's log, `{log}`; `--resume` continues the step")
-    )]
-    GateFailed {
-        /// The step's number.
-        step: usize,
-        /// The status of the last build.
-        status: String,
-        /// The file with the build output, relative to the root.
-        log: String,
-    },
-    /// A step of a plan has failed.
-    #[error("step {step} has failed: {reason}")]
-    #[diagnostic(
-        code("step-failed"),
-        help("read the step's replies in the run's folder, edit the plan, and `--resume`")
-    )]
-    StepFailed { step: usize, reason: String },
-    /// The limit on reviews is reached, and another agent would have to be started.
-    #[error("the iteration limit is reached: {} came back, and the work was not signed off", counted((*.0).into(), "review"))]
-    #[diagnostic(
-        code("iteration-limit"),
-        help("read the last review's log; run again from the last branch, or finish by hand")
-    )]
-    IterationLimit(u32),
-    /// An agent on a branch did not finish in time.
-    #[error("`{agent}` has not ended within {} on branch `{branch}`", counted(.waited.as_secs(), "second"))]
-    #[diagnostic(
-        code("branch-timeout"),
-        help(
-            "the agent may still be at work: look at the branch, or raise `MCP_POLL_TIMEOUT_SECONDS`"
-        )
-    )]
-    BranchTimeout {
-        /// The id of the branch on which the agent may still be working.
-        branch: String,
-        /// The agent that was started on the branch.
-        agent: &'static str,
-        /// The time waited.
-        waited: Duration,
-    },
-    /// Publishing failed, or its destination is unknown; holds the reason.
-    #[error("the work was not published: {0}")]
-    #[diagnostic(
-        code("publish-failed"),
-        help("let `GITHUB_TOKEN` push, and run again from the last branch, or publish it by hand")
-    )]
-    PublishFailed(String),
-    /// The work was not published because no review has passed it; says what is missing.
-    #[error("the work was not published: {0}")]
-    #[diagnostic(
-        code("publish-failed"),
-        help("have it fixed and reviewed first: `--resume` continues the run")
-    )]
-    NotReviewed(String),
-    /// An earlier run may have started the agent that publishes the work, on a branch that is not known.
-    #[error(
-        "the work may already be published: an earlier run was starting the agent that publishes it"
-    )]
-    #[diagnostic(
-        code("publish-failed"),
-        help(
-            "look at the project on the server; if nothing is published, `--publish-only` publishes the work"
-        )
-    )]
-    MayBePublished,
     /// The user has ended the work at a question.
     #[error("ended by `/exit`")]
     #[diagnostic(code("stopped"), help("`--resume` continues the session"))]
@@ -180,7 +111,7 @@ pub enum AgentError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Process(#[from] ProcessError),
-    /// Any other error of the surrounding run.
+    /// Any other error of the surrounding run, or of the system that the agent works for.
     #[error("{0}")]
     #[diagnostic(transparent)]
     Host(Error),
@@ -272,6 +203,14 @@ impl AgentError {
         match error.downcast_ref() {
             Some(Self::AtOnce(error) | Self::Unaffordable(error)) => Some(error),
             error => error,
+        }
+    }
+
+    /// Returns the error of the surrounding run, if it is of type `E`.
+    pub fn host<E: Diagnostic + Send + Sync + 'static>(&self) -> Option<&E> {
+        match self {
+            Self::Host(error) => error.downcast_ref(),
+            _ => None,
         }
     }
 

@@ -21,7 +21,9 @@ use crate::commands::fleet::error::{FleetError, NotReadyTask};
 use crate::commands::mcp::NoToken;
 use crate::commands::mcp_server::NoSuchTool;
 use crate::commands::orchestrate::command::advice;
+use crate::commands::orchestrate::error::OrchestrateError;
 use crate::commands::plan::document::PlanDocumentError;
+use crate::commands::plan::error::PlanError;
 use crate::commands::plan::file::PlanFileError;
 use crate::commands::plan::instructions::InstructionsProblem;
 use crate::edit::error::ApplyError;
@@ -444,24 +446,27 @@ fn agent_errors() -> Vec<AgentError> {
         too_long(None).at_once(),
         AgentError::Rejected(s("Delete all?")),
         AgentError::Left,
-        AgentError::GateFailed {
+        PlanError::GateFailed {
             step: 2,
             status: s("exit code: 1"),
             log: s("logs/x/build.txt"),
-        },
-        AgentError::StepFailed {
+        }
+        .into(),
+        PlanError::StepFailed {
             step: 2,
             reason: s("the file is gone"),
-        },
-        AgentError::IterationLimit(3),
-        AgentError::BranchTimeout {
+        }
+        .into(),
+        OrchestrateError::IterationLimit(3).into(),
+        OrchestrateError::BranchTimeout {
             branch: s("b-1"),
             agent: "claude_code",
             waited: Duration::from_hours(1),
-        },
-        AgentError::PublishFailed(s("no token")),
-        AgentError::NotReviewed(s("no run has succeeded")),
-        AgentError::MayBePublished,
+        }
+        .into(),
+        OrchestrateError::PublishFailed(s("no token")).into(),
+        OrchestrateError::NotReviewed(s("no run has succeeded")).into(),
+        OrchestrateError::MayBePublished.into(),
         AgentError::Interrupted(interrupted()),
         AgentError::Host(CommandError::NothingAsked.into()),
     ];

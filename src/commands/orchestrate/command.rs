@@ -12,6 +12,7 @@ use ureq::http::HeaderMap;
 
 use super::args::OrchestrateArgs;
 use super::branches::Specialist;
+use super::error::OrchestrateError;
 use super::handover::{instructions, unknown_branch};
 use super::instructions::{FORM, initial_messages, system_prompt};
 use super::lineage::BranchTracker;
@@ -286,7 +287,7 @@ impl Orchestration<'_, '_> {
                 return self.check_passed(specialists);
             }
             if lineage.record.publishes && lineage.record.starting.is_some() {
-                return Err(AgentError::MayBePublished.into());
+                return Err(OrchestrateError::MayBePublished.into());
             }
         }
         let begun = begun.map(|_| take_up(specialists)).transpose()?;
@@ -328,7 +329,9 @@ impl Orchestration<'_, '_> {
     fn check_passed(&self, specialists: &Specialists<'_>) -> Result<(), Error> {
         if let Some((reason, _)) = missing_review(specialists)? {
             let limit = limit_hit(&specialists.lineage.borrow());
-            return Err(limit.unwrap_or(AgentError::NotReviewed(reason)).into());
+            return Err(limit
+                .unwrap_or(OrchestrateError::NotReviewed(reason))
+                .into());
         }
         let summary = "A review has passed the work of an earlier run, which is only published.";
         self.summary.replace(summary.to_owned());
@@ -366,7 +369,9 @@ impl Orchestration<'_, '_> {
                 if specialists.lineage.borrow().record.iterations >= MAX_REVIEWS =>
             {
                 let reviews = MAX_REVIEWS;
-                Err(Objection::Over(AgentError::IterationLimit(reviews)))
+                Err(Objection::Over(
+                    OrchestrateError::IterationLimit(reviews).into(),
+                ))
             }
             Err(objection) => Err(objection),
         }
@@ -415,20 +420,20 @@ impl Orchestration<'_, '_> {
             })?;
         match used.failure {
             None => Ok(Some(used.text)),
-            Some(failure) => Err(AgentError::PublishFailed(failure.message).into()),
+            Some(failure) => Err(OrchestrateError::PublishFailed(failure.message).into()),
         }
     }
 }
 
 /// Returns the limit that the work has reached, if it is being published without having passed a review.
-fn limit_hit(lineage: &BranchTracker) -> Option<AgentError> {
+fn limit_hit(lineage: &BranchTracker) -> Option<OrchestrateError> {
     let record = lineage.publishing().map(|_| &lineage.record)?;
     if record.iterations >= MAX_REVIEWS {
-        return Some(AgentError::IterationLimit(record.iterations));
+        return Some(OrchestrateError::IterationLimit(record.iterations));
     }
     let late = record.branches.iter().nth_back(1)?;
     let agent = Specialist::named(&late.agent)?.name();
-    (late.id != record.latest_branch_id).then(|| AgentError::BranchTimeout {
+    (late.id != record.latest_branch_id).then(|| OrchestrateError::BranchTimeout {
         branch: late.id.clone(),
         agent,
         waited: late.seconds.0,
@@ -529,7 +534,7 @@ mod tests {
         let limit = limit_hit(&lineage);
         assert!(matches!(
             limit,
-            Some(AgentError::IterationLimit(MAX_REVIEWS))
+            Some(OrchestrateError::IterationLimit(MAX_REVIEWS))
         ));
     }
 }

@@ -20,6 +20,7 @@ pub(crate) mod args;
 pub mod branches;
 pub(crate) mod command;
 pub mod config;
+pub mod error;
 pub mod handover;
 pub mod instructions;
 pub mod lineage;

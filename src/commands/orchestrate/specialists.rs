@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use super::branches::{BranchProgress, BranchState, REVIEW_LOG, Specialist, in_workspace};
+use super::error::OrchestrateError;
 use super::lineage::BranchTracker;
 use super::pantheon::{MAY_BE_AT_WORK, Pantheon, ParentState, failed};
 use super::review::verdict_of;
@@ -239,11 +240,12 @@ impl Specialists<'_> {
             }
             let left = timeout.saturating_sub(waited);
             if left.is_zero() {
-                return Err(ToolError::Fatal(AgentError::BranchTimeout {
+                return Err(OrchestrateError::BranchTimeout {
                     branch: id.to_owned(),
                     agent: agent.name(),
                     waited,
-                }));
+                }
+                .into());
             }
             // The record of the branches also serves as the run's heartbeat.
             self.report_change()?;
@@ -410,7 +412,7 @@ mod tests {
             ..script.specialists()
         };
         match specialists.execute(ClaudeCode, "x", "") {
-            Err(ToolError::Fatal(error @ AgentError::BranchTimeout { .. })) => assert_eq!(
+            Err(ToolError::Fatal(error)) => assert_eq!(
                 error.to_string(),
                 "`claude_code` has not ended within 9 seconds on branch `b1`"
             ),

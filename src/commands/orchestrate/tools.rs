@@ -6,9 +6,9 @@
 use serde_json::json;
 
 use super::branches::{Specialist, in_workspace};
+use super::error::OrchestrateError;
 use super::pantheon::failed;
 use super::specialists::{FinishedBranch, MAX_REVIEWS, Specialists};
-use crate::agent::AgentError;
 use crate::agent::tool::{
     Arguments, CallFailure, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
@@ -65,7 +65,7 @@ impl Tool for ExecuteAgent<'_, '_> {
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         let reviews = self.0.lineage.borrow().record.iterations;
         if reviews >= MAX_REVIEWS {
-            return Err(AgentError::IterationLimit(reviews).into());
+            return Err(OrchestrateError::IterationLimit(reviews).into());
         }
         let name = arguments.get("agent");
         let unknown = || invalid(format!("there is no agent `{name}`"));

@@ -1,5 +1,6 @@
 //! Outcomes of a plan's steps: their errors, and the form in which the session saves them. Pure.
 
+use super::error::PlanError;
 use super::session::{StepsEnd, WorkEnd};
 use super::types::PlanTask;
 use crate::agent::AgentError;
@@ -7,13 +8,12 @@ use crate::agent::protocol::Fault;
 
 /// Returns `true` if the error is final, so that the work is summed up. After any other error, the step can be resumed.
 pub fn are_over(error: &AgentError) -> bool {
-    matches!(
-        error,
-        AgentError::StepFailed { .. }
-            | AgentError::GateFailed { .. }
-            | AgentError::Rejected(_)
-            | AgentError::NotUnderstood { .. }
-    )
+    let is_own = error.host::<PlanError>().is_some();
+    is_own
+        || matches!(
+            error,
+            AgentError::Rejected(_) | AgentError::NotUnderstood { .. }
+        )
 }
 
 /// Converts the outcome of the steps for the session.
@@ -21,18 +21,18 @@ pub fn end_of(executed: &Result<(), AgentError>) -> StepsEnd {
     let (end, why) = match executed {
         Ok(()) => (WorkEnd::Done, String::new()),
         Err(AgentError::Rejected(question)) => (WorkEnd::Stopped, question.clone()),
-        Err(AgentError::StepFailed { reason, .. }) => (WorkEnd::Failed, reason.clone()),
-        Err(error) => (WorkEnd::Failed, error.to_string()),
+        Err(error) => match error.host() {
+            Some(PlanError::StepFailed { reason, .. }) => (WorkEnd::Failed, reason.clone()),
+            _ => (WorkEnd::Failed, error.to_string()),
+        },
     };
     StepsEnd { end, why }
 }
 
 /// Returns the error for a step that failed for this reason.
 pub fn step_failed(task: &PlanTask, reason: String) -> AgentError {
-    AgentError::StepFailed {
-        step: task.step,
-        reason,
-    }
+    let step = task.step;
+    PlanError::StepFailed { step, reason }.into()
 }
 
 /// Returns the error for a reply that is not in the format of its stage.

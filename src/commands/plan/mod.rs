@@ -10,6 +10,7 @@ pub(crate) mod command;
 pub mod criteria;
 pub(crate) mod document;
 pub(crate) mod ends;
+pub mod error;
 pub mod file;
 pub mod forms;
 pub mod instructions;

@@ -12,6 +12,7 @@ use super::args::{PlanArgs, StepGate};
 use super::criteria::{add_open, tick};
 use super::document::PlanDocument;
 use super::ends::{are_over, not_understood, step_failed};
+use super::error::PlanError;
 use super::file::PlanFile;
 use super::forms::{ANALYZE, TaskList};
 use super::instructions::{
@@ -271,7 +272,7 @@ impl Stages<'_, '_, '_> {
             Err(AgentError::LoopLimit(loops)) => {
                 if let Some(FailedBuild { status, log, .. }) = step.failed.take() {
                     let step = task.step;
-                    return Err(AgentError::GateFailed { step, status, log });
+                    return Err(PlanError::GateFailed { step, status, log }.into());
                 }
                 let used = match &*used(conversation).join(", ") {
                     "" => "no tool has succeeded".to_owned(),
@@ -281,17 +282,18 @@ impl Stages<'_, '_, '_> {
                 let reason = format!("it was not done in {loops} calls; {used}{refusal_note}");
                 Err(step_failed(task, reason))
             }
-            Err(AgentError::StepFailed { step, reason }) => {
-                let reason = reason + self.refusal_note();
-                Err(AgentError::StepFailed { step, reason })
-            }
             Err(error @ AgentError::TooLong { .. }) => {
                 // The same messages would not fit again; a resumed session starts the step over.
                 conversation.history.truncate(begin(conversation));
                 Host::save(self.run, &Purpose::STEP, conversation)?;
                 Err(error)
             }
-            Err(error) => Err(error),
+            Err(error) => Err(match error.host() {
+                Some(PlanError::StepFailed { reason, .. }) => {
+                    step_failed(task, format!("{reason}{}", self.refusal_note()))
+                }
+                _ => error,
+            }),
         }
     }
 
