@@ -24,7 +24,7 @@ use crate::model::prompt::Prompt;
 use crate::model::{Delivery, ReplyFormat, StepId};
 use crate::record::choice::ChoiceRecord;
 use crate::record::result::{RunEdits, TreeState};
-use crate::record::run_files::Artifact;
+use crate::record::run_files::{Artifact, COMMIT};
 use crate::record::run_log::BuildLog;
 use crate::record::step::Step;
 use crate::run::active::Run;
@@ -141,7 +141,7 @@ fn begin<'a>(
     baseline: Option<Passed>,
     resumed: &mut ResumedTree,
 ) -> Result<Work<'a>, Failure> {
-    let mut run = Run::start(context, "commit", "committing-code")?;
+    let mut run = Run::start(context, COMMIT)?;
     run.begin(ready);
     if let Some(passed) = baseline {
         if let Err(unmoved) = passed.hand_over(context, &run.log) {

@@ -64,7 +64,7 @@ pub fn consistency(
     {
         return unchanged(context, arguments, folder, record);
     }
-    let mut run = Run::start(context, "consistency", "consistency-report")?;
+    let mut run = Run::start(context, "consistency")?;
     run.begin(&ready);
     let result = report(context, &mut run, &ready, with_findings);
     let (mut result, document) = concluded(context, arguments, &mut run.record, result);

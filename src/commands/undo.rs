@@ -44,7 +44,7 @@ pub fn undo(context: &Context<'_>, run: Option<&Path>) -> Result<Outcome, Failur
     if is_undone(context.tree(&journal), &folder, &changes)? {
         return Ok(Outcome::new(already(&folder)));
     }
-    let mut run = Run::start(context, "undo", "undo")?;
+    let mut run = Run::start(context, "undo")?;
     let mut tree = RunTree::new(context, &run);
     let result = put_back(context, &mut run, &mut tree, &folder, &changes);
     let outcome = run.finish(result, |run| tree.put_back(run));

@@ -38,12 +38,31 @@ pub const FINDINGS_JSON: &str = "findings.json";
 /// The first line of a response file that contains an error instead of a reply.
 pub const ERROR_LINE: &str = "ERROR\n";
 
-/// The workflow that takes no lock, by its name in folders.
+/// The workflow of a commit.
+pub const COMMIT: &str = "commit";
+/// The workflow that takes no lock.
 pub const ORCHESTRATE: &str = "orchestrate";
+/// The workflows whose folders have names of their own.
+const FOLDERS: [(&str, &str); 3] = [
+    (COMMIT, "committing-code"),
+    ("consistency", "consistency-report"),
+    ("trial", "trying-model"),
+];
 
-/// Returns the workflow that a run's folder is named after. Names of runs in the same second end with a number.
+/// Returns the name that the folders of a workflow's runs end with.
+pub fn folder(workflow: &str) -> &str {
+    let found = FOLDERS.iter().find(|(named, _)| *named == workflow);
+    found.map_or(workflow, |(_, folder)| folder)
+}
+
+/// Returns the workflow that a run's folder is named after, or `?`. Names of runs in the same second end with a number.
 pub fn workflow(folder: &str) -> &str {
-    folder.trim_matches(|c: char| c == '-' || c.is_ascii_digit())
+    let name = folder.trim_matches(|c: char| c == '-' || c.is_ascii_digit());
+    match FOLDERS.iter().find(|(_, folder)| *folder == name) {
+        Some((workflow, _)) => workflow,
+        None if name.bytes().all(|byte| byte.is_ascii_lowercase()) => name,
+        None => "?",
+    }
 }
 
 /// Returns whether the run in this folder locks the project while it lasts, so that no other run can.
@@ -143,6 +162,16 @@ pub fn asked(file: &str) -> Option<StepId> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_is_named_after_its_workflow() {
+        for workflow in ["commit", "consistency", "trial", "undo", "orchestrate"] {
+            let name = format!("2026-01-02-03-04-05-{}", folder(workflow));
+            assert_eq!(super::workflow(&name), workflow);
+            assert_eq!(super::workflow(&format!("{name}-2")), workflow);
+        }
+        assert_eq!(super::workflow("2026-01-02-03-04-05-of-another"), "?");
+    }
 
     #[test]
     fn the_names_are_the_contracts() {

@@ -12,7 +12,7 @@ use std::{fs, iter};
 use crate::model::price::Usd;
 use crate::record::event::Event;
 use crate::record::result::{RunRecord, ScratchRecord};
-use crate::record::run_files::RESULT;
+use crate::record::run_files::{self, RESULT};
 use crate::record::run_log::{LogError, RunLog};
 use crate::record::seconds::Seconds;
 use crate::record::step::Step;
@@ -51,12 +51,9 @@ pub struct Run<'c> {
 }
 
 impl<'c> Run<'c> {
-    /// Creates the run's folder, with `folder` in its name. `result.json` records the run under `workflow`.
-    pub fn start(
-        context: &'c Context<'c>,
-        workflow: &'static str,
-        folder: &str,
-    ) -> Result<Self, Error> {
+    /// Creates the run's folder. Its name ends with the name of the `workflow`'s folders.
+    pub fn start(context: &'c Context<'c>, workflow: &'static str) -> Result<Self, Error> {
+        let folder = run_files::folder(workflow);
         let started = context.clock.now();
         let log = RunLog::create(context.project.home(), started, folder, context.redactor)?;
         let room = Some(log.reserve()?);

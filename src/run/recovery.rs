@@ -8,6 +8,7 @@ use super::outcome::{Failure, Outcome};
 use crate::edit;
 use crate::edit::recovery::Recovered;
 use crate::project::ProjectLock;
+use crate::record::run_files::COMMIT;
 use crate::record::run_log;
 use crate::run::past::history::{self, PastRun};
 use crate::run::past::past_step::PastStep;
@@ -46,10 +47,11 @@ pub fn recover(context: &Context<'_>) -> Result<Outcome, Failure> {
 /// Warns if the last run was killed, since that run could not report it.
 fn mention_cut_short(context: &Context<'_>) {
     if let Some(run) = history::cut_short(&context.project) {
-        let steps = PastRun::read(&context.project, &run).steps(&context.project);
+        let past = PastRun::read(&context.project, &run);
+        let steps = past.steps(&context.project);
         let mut attempts = steps.iter().filter(|past| past.is_attempt);
         let goes_on = match attempts.clone().next() {
-            None if run.ends_with("-committing-code") => {
+            None if past.workflow() == COMMIT => {
                 format!(", and `code-commit --resume {run}` goes on")
             }
             Some(_) if attempts.any(PastStep::is_whole) => {

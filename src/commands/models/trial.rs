@@ -114,7 +114,7 @@ pub fn trial(
         ..ModelChoice::streamed(Some(name), CALL)
     };
     let models = agent_models::one_model(context, &choice, None, spec, ModelKey::ByRule)?;
-    let mut run = Run::start(context, "trial", "trying-model")?;
+    let mut run = Run::start(context, "trial")?;
     run.note_models(&models);
     models.report_base_urls(context);
     for warning in models.warnings(context) {

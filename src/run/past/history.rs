@@ -145,15 +145,11 @@ impl PastRun {
 
     /// Returns the workflow, from the record or the folder's name.
     pub fn workflow(&self) -> &str {
-        let Some(record) = &self.record else {
-            return match run_files::workflow(&self.name) {
-                "committing-code" => "commit",
-                "consistency-report" => "consistency",
-                name if name.bytes().all(|byte| byte.is_ascii_lowercase()) => name,
-                _ => "?",
-            };
-        };
-        &record.workflow
+        let record = self.record.as_ref();
+        record.map_or_else(
+            || run_files::workflow(&self.name),
+            |record| &record.workflow,
+        )
     }
 
     /// Returns the folder's path, relative to the root.
