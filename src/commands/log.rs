@@ -2,6 +2,7 @@
 
 mod story;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -203,10 +204,14 @@ fn list(project: &Project, runs: &[PastRun], when: &str, columns: Option<usize>)
 /// Shortens each name to its time, if the time identifies the run.
 fn shorten_names(rows: &mut [Vec<String>]) {
     let stamp = |row: &Vec<String>| folders::stamp(&row[0]).to_owned();
-    let stamps: Vec<String> = rows.iter().map(stamp).collect();
-    for (row, stamp) in rows.iter_mut().zip(&stamps) {
-        if stamps.iter().filter(|other| *other == stamp).count() == 1 {
-            row[0].clone_from(stamp);
+    let mut counts = BTreeMap::new();
+    for stamp in rows.iter().map(stamp) {
+        *counts.entry(stamp).or_insert(0) += 1;
+    }
+    for row in rows {
+        let stamp = stamp(row);
+        if counts[&stamp] == 1 {
+            row[0] = stamp;
         }
     }
 }

@@ -8,6 +8,7 @@ use std::fs;
 use crate::commands::cli::inputs::InputArgs;
 use crate::project::DRAFT;
 use crate::run::context::{Context, Freshness, InputOptions, QuerySource};
+use crate::sys::atomic_file;
 use crate::sys::error::Error;
 use crate::sys::files::{self, Links, PathError};
 use crate::ui::editor;
@@ -66,7 +67,7 @@ pub fn from_stdin(context: &Context<'_>) -> Result<String, Error> {
 fn edited(context: &Context<'_>) -> Result<String, Error> {
     let command = editor::chosen(context.environment)?;
     let config = context.project.config();
-    fs::create_dir_all(&config).map_err(PathError::of("make", config))?;
+    atomic_file::private_directory(&config).map_err(PathError::of("make", config))?;
     let path = context.project.root().join(DRAFT);
     drop(files::append(&path).map_err(PathError::of("write", DRAFT))?);
     editor::open(command, &path, context.interrupt)?;

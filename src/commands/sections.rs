@@ -3,6 +3,7 @@
 use regex::Regex;
 
 use crate::record::result::SectionRecord;
+use crate::sys::fences::{FenceLine, FenceScanner};
 use crate::sys::text;
 
 /// The titles that the prompt requests for the sections.
@@ -35,15 +36,13 @@ pub fn find(report: &str) -> Vec<SectionRecord> {
 /// headings.
 fn titles(lines: &[&str]) -> Vec<Option<usize>> {
     let patterns = TITLES.map(title_pattern);
-    let mut in_code = false;
-    let title = |line: &&str| {
-        let is_fence = line.trim_start().starts_with("```");
-        in_code ^= is_fence;
-        let is_text = !in_code && !is_fence;
+    let mut scanner = FenceScanner::default();
+    let title = |line| {
+        let is_text = matches!(scanner.step(line), FenceLine::Outside);
         let mut patterns = patterns.iter();
         patterns.position(|pattern| is_text && pattern.is_match(line))
     };
-    lines.iter().map(title).collect()
+    lines.iter().copied().map(title).collect()
 }
 
 /// Returns the 1-based line of the heading with the title at that index: the first one that is followed by text and not
@@ -150,11 +149,13 @@ mod tests {
             .map(|title| format!("{title}\n\ntext\n\n"))
             .collect();
         let quote = "```\n# User Specification Self Consistency\nquoted\n```\n";
+        let nested = "````\n```\n```\n# User Specification Self Consistency\nquoted\n````\n";
         let expected = |first: usize| (0..5).map(|n| first + n * 4).collect::<Vec<_>>();
         for (report, first) in [
             (format!("{list}\n{body}"), 7),
             (format!("{body}Covered were:\n{list}"), 1),
             (format!("{body}{quote}"), 1),
+            (format!("{nested}{body}"), 7),
         ] {
             let found: Vec<usize> = find(&report).iter().filter_map(|s| s.first_line).collect();
             assert_eq!(found, expected(first), "{report}");

@@ -302,6 +302,10 @@ impl Event {
         let texts: Vec<&mut String> = match &mut event {
             Self::Notice(text)
             | Self::Warning(text)
+            | Self::Prose(text)
+            | Self::Retrying { reason: text, .. }
+            | Self::Uncontained { reason: text }
+            | Self::Progress { message: text, .. }
             | Self::Receiving { piece: text, .. }
             | Self::Status(text)
             | Self::Shown(text)
@@ -324,7 +328,24 @@ impl Event {
             }
             Self::Failed { error, hint, .. } => std::iter::once(error).chain(hint).collect(),
             Self::Tasks(tasks) => tasks.iter_mut().map(|task| &mut task.text).collect(),
-            _ => Vec::new(),
+            Self::Todos(todos) => todos
+                .iter_mut()
+                .flat_map(|todo| std::iter::once(&mut todo.content).chain(&mut todo.active_form))
+                .collect(),
+            Self::Heard { question, answer } => std::iter::once(question).chain(answer).collect(),
+            Self::Built {
+                status, reasons, ..
+            } => std::iter::once(status).chain(reasons).collect(),
+            Self::Reviewed { warnings, .. } => warnings.iter_mut().collect(),
+            Self::Started { .. }
+            | Self::Session { .. }
+            | Self::Asking { .. }
+            | Self::Answered { .. }
+            | Self::Applied(_)
+            | Self::PutBack(_)
+            | Self::Building { .. }
+            | Self::Auditing
+            | Self::Compressed { .. } => Vec::new(),
         };
         for text in texts {
             *text = redactor.text(text).into_owned();
@@ -373,5 +394,46 @@ impl Reporter for WithoutKeys<'_> {
 
     fn pause(&self) {
         self.inner.pause();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::todos::TodoStatus;
+
+    #[test]
+    fn no_text_of_an_event_keeps_a_secret() {
+        const SECRET: &str = "sk-0123456789abcdef";
+        let redactor = Redactor::new([SECRET]);
+        let s = || SECRET.to_owned();
+        let todo = Todo {
+            content: s(),
+            status: TodoStatus::Pending,
+            active_form: Some(s()),
+        };
+        for event in [
+            Event::Prose(s()),
+            Event::Todos(vec![todo]),
+            Event::Uncontained { reason: s() },
+            Event::Retrying {
+                next_try: 2,
+                wait: Duration::ZERO,
+                reason: s(),
+            },
+            Event::Built {
+                status: s(),
+                passed: false,
+                reasons: vec![s()],
+                took: Duration::ZERO,
+            },
+            Event::Heard {
+                question: s(),
+                answer: Some(s()),
+            },
+        ] {
+            let shown = format!("{:?}", event.redacted(&redactor));
+            assert!(!shown.contains(SECRET), "{shown}");
+        }
     }
 }

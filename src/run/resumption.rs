@@ -344,6 +344,6 @@ impl ResumedTree {
 /// Returns the query that the run in `folder` sent first; `None` if its record does not hold it.
 pub fn recorded_query(project: &Project, folder: &Path) -> Option<String> {
     let run = PastRun::read(project, folder.to_str()?);
-    let first = run.steps(project).into_iter().next()?.step;
+    let first = run.recorded_steps().into_iter().next()?;
     sent(&run, &first).map(|inputs| inputs.query)
 }

@@ -104,7 +104,7 @@ impl<'c> AgentRun<'c> {
         setup: AgentSetup<'c>,
         request: Option<&str>,
     ) -> Result<Self, Error> {
-        let mut run = Run::start(context, setup.name, setup.name)?;
+        let mut run = Run::start(context, setup.name)?;
         run.advice = setup.advice;
         run.note_models(setup.models);
         run.record.warnings.clone_from(&setup.warnings);

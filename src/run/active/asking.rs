@@ -198,12 +198,14 @@ impl Run<'_> {
         error: &ModelError,
         size: Option<&Size>,
     ) -> Option<(&'m SelectedModel<'m>, Allowed)> {
-        let fallback = selected.fallback.as_deref()?;
-        let spec = &fallback.spec;
-        let fit = size.map_or(Fit::Fits, |size| estimate::fit(size, spec));
-        let allowed = self.allowed(models, spec, size).ok()?;
-        let can_be = error.is_overload() && !matches!(fit, Fit::TooLarge { .. });
-        can_be.then_some((fallback, allowed))
+        let fallback = selected.fallback.as_deref();
+        let fallback = fallback.filter(|_| error.is_overload())?;
+        let fit = size.map_or(Fit::Fits, |size| estimate::fit(size, &fallback.spec));
+        if matches!(fit, Fit::TooLarge { .. }) {
+            return None;
+        }
+        let allowed = self.allowed(models, &fallback.spec, size).ok()?;
+        Some((fallback, allowed))
     }
 
     /// Switches to the fallback model because the first one is overloaded.
@@ -323,8 +325,8 @@ impl Run<'_> {
         self.record.model_version.clone_from(&spent.model_version);
         // Some servers report zeros only.
         let reported = spent.usage.filter(|usage| usage.input_tokens > 0);
-        let is_paid = |step: &Step| step.recorded.is_some();
-        if self.record.steps.last().is_some_and(is_paid) {
+        let is_recorded = |step: &Step| step.recorded.is_some();
+        if self.record.steps.last().is_some_and(is_recorded) {
             self.note(|record| record.cost = Some(Usd::ZERO));
             return Some(Usd::ZERO);
         }
