@@ -145,6 +145,10 @@ fn a_refused_request_is_repeated_and_a_new_file_needs_no_request() {
     let run = project.run(&["--context", "4k", "--reask", "1"]).exits(0);
     assert_eq!(project.read("src/c.rs"), "x\n");
     assert!(run.logged("initial-query-reask-1-response.txt") == NEED_B);
+    // Its replay refuses the same request.
+    project.run(&["undo"]).exits(0);
+    project.run(&["--replay", &run.folder]).exits(0);
+    assert_eq!(project.read("src/c.rs"), "x\n");
 }
 
 #[test]

@@ -548,6 +548,53 @@ fn an_agents_request_is_brought_over_at_its_end_and_undone_as_one() {
 }
 
 #[test]
+fn a_directory_that_a_command_removes_or_moves_is_gone_in_the_project() {
+    let command = "mv src/old src/new; rm -r sub";
+    let replies = [
+        agent::reply("COMMAND", command),
+        agent::done(),
+        agent::PASS.to_owned(),
+    ];
+    let (agent, _server) = AgentProject::scripted(&replies);
+    let agent = agent
+        .with_file("src/old/m.py", "m\n")
+        .with_file("sub/deep/er.txt", "x\n");
+    let project = &agent.project;
+    let before = project.tree();
+    agent
+        .run(&["-p", "go", "--scratch", "--sandbox", "off"])
+        .exits(0);
+    assert_eq!(project.read("src/new/m.py"), "m\n");
+    assert!(!project.path("src/old").exists());
+    assert!(!project.path("sub").exists());
+    project.run(&["undo"]).exits(0);
+    assert_eq!(project.tree(), before);
+}
+
+#[test]
+fn a_build_may_remove_the_directory_of_a_reply() {
+    let server = ModelServer::gemini(&["^^^sub/k.txt\none\n^^^end\n"]);
+    let project = TestProject::new().with(&server).build("rm -r sub");
+    let run = project.run(&["--scratch"]).exits(0);
+    assert!(!project.path("sub/k.txt").exists(), "{}", run.stdout);
+}
+
+#[test]
+fn a_build_and_an_agent_may_write_into_what_is_watched() {
+    let server = ModelServer::gemini(&["^^^a.txt\ntwo\n^^^end\n"]);
+    let project = TestProject::new()
+        .with(&server)
+        .build("mkdir .git/more; git status");
+    let git = Command::new("git")
+        .args(["init", "-q"])
+        .current_dir(project.path(""))
+        .status();
+    assert!(git.unwrap().success());
+    project.run(&["--scratch"]).exits(0);
+    assert_eq!(project.read("a.txt"), "two\n");
+}
+
+#[test]
 fn paths_that_may_not_be_applied_do_not_hold_up_the_rest() {
     let command = "git init -q .; mkdir -p sub/.git; echo x > sub/.git/config; echo made > sub/made.txt; \
         truncate -s 65M large.txt; echo x > aux.txt; echo x > 'a|b'; echo x > Name; echo x > name; \

@@ -275,3 +275,26 @@ fn a_rollup_that_names_no_file_is_not_fresh() {
         .exits(3)
         .says(&["`agent-config/codeRollup.txt` has no file after"]);
 }
+
+#[test]
+fn with_a_cost_limit_a_call_that_breaks_off_is_made_once() {
+    for (flags, requests, exit) in [(&["--max-cost", "1"][..], 1, 4), (&[], 2, 0)] {
+        let server = ModelServer::start([
+            Answer::close(),
+            Answer::json(&gemini("^^^a.txt\none\n^^^end\n")),
+        ]);
+        let project = TestProject::new().with(&server);
+        project.run(flags).exits(exit);
+        assert_eq!(server.requests().len(), requests, "{flags:?}");
+    }
+}
+
+#[test]
+fn a_call_without_usage_counts_as_what_it_was_allowed() {
+    let mut answer = gemini("^^^a.txt\none\n^^^end\n");
+    answer.as_object_mut().unwrap().remove("usageMetadata");
+    let server = ModelServer::start([Answer::json(&answer)]);
+    let project = TestProject::new().with(&server).build("exit 1");
+    let run = project.run(&["--max-cost", "0.3"]).exits(1);
+    run.says(&["$0.30 of $0.30 is spent"]);
+}

@@ -151,7 +151,7 @@ impl HistoryMessage {
     }
 
     /// Returns the text to send. Only the agent's own words are not tagged.
-    fn sent(&self) -> String {
+    pub(super) fn sent(&self) -> String {
         match (self.role, &self.tool) {
             (Role::Assistant | Role::System, _) => self.with_calls(),
             (Role::User, _) if self.is_tagged => self.content.to_string(),

@@ -107,7 +107,7 @@ pub(crate) enum CommandError {
     #[diagnostic(
         code("reply-rejected"),
         help(
-            "the report itself is written; the same command with `--resume last` asks for its findings once more"
+            "the report itself is written; `--cc --findings` with `--resume last` asks for its findings once more"
         )
     )]
     NoFindings(String),
@@ -161,7 +161,7 @@ pub(crate) enum CommandError {
     SearchOnEdits,
     /// Flags for several attempts conflict with others.
     #[error("{0}")]
-    #[diagnostic(code("usage"), help("leave one of the flags out"))]
+    #[diagnostic(code("usage"), help("see `code-commit --help`"))]
     Attempts(&'static str),
     /// An agent's work is done, but its build fails.
     #[error("the work is done, but `build.sh` fails: {status}")]

@@ -85,6 +85,16 @@ impl From<ModelError> for TryError {
     }
 }
 
+impl TryError {
+    /// Rules out another try if `is_last`: the call may have cost something.
+    fn last_if(self, is_last: bool) -> Self {
+        Self {
+            is_retryable: self.is_retryable && !is_last,
+            ..self
+        }
+    }
+}
+
 impl<'a> HttpModel<'a> {
     /// Creates the model. `timeout` covers a whole call: all tries, and the waits between them. Nothing is opened or
     /// loaded yet; TLS is set up by the first call that needs it.
@@ -157,7 +167,10 @@ impl<'a> HttpModel<'a> {
         let wire = self.server.vendor.wire;
         self.server.client.silence.allow(None);
         let called = self.server.client.call(|| self.send(request, left));
-        let response = called.map_err(|error| self.failed(error))?;
+        let response = called.map_err(|error| {
+            let is_unsent = matches!(error, HttpError::NoConnection { .. });
+            self.failed(error).last_if(request.once && !is_unsent)
+        })?;
         let status = response.status().as_u16();
         let headers = response.headers();
         let tokens = self.sent.get() / BYTES_PER_TOKEN;
@@ -176,13 +189,8 @@ impl<'a> HttpModel<'a> {
                     .read_body(response, ANSWER_LIMIT)
                     .map_err(|error| self.failed(error)),
             };
-            return match read {
-                Ok(json) => Ok(Answer { json, tier }),
-                Err(failed) => Err(TryError {
-                    is_retryable: failed.is_retryable && !request.once,
-                    ..failed
-                }),
-            };
+            let json = read.map_err(|failed| failed.last_if(request.once))?;
+            return Ok(Answer { json, tier });
         }
         let advice = Advice::read(|name| header(headers, name), now);
         // The status matters even if the body of an error cannot be read.

@@ -260,7 +260,11 @@ impl ModelTable {
         let by_task = read.by_task_type.map_or("{}", RawValue::get);
         let (rules, unknown) = at.fields(by_task, TaskType::ALL.map(|(word, _)| word))?;
         if let Some(name) = unknown.keys().next() {
-            return Err(at.problem(by_task, format!("unknown field `{name}`")));
+            let words = TaskType::ALL
+                .map(|(word, _)| format!("`{word}`"))
+                .join(", ");
+            let problem = format!("unknown field `{name}`, expected one of {words}");
+            return Err(at.problem(by_task, problem));
         }
         for ((_, task), rule) in TaskType::ALL.into_iter().zip(rules) {
             // Rules for the agent `plan` may name models that only its own table has.

@@ -233,7 +233,7 @@ impl CodeContext {
         &mut self,
         reply: &ParsedReply,
         request: &FileEdit,
-        is_recorded: bool,
+        was_granted: bool,
         room: u64,
     ) -> Result<Vec<String>, Vec<ReplyFault>> {
         let fault = |line, kind| ReplyFault { line, kind };
@@ -253,8 +253,8 @@ impl CodeContext {
             let rule = match self.at(path) {
                 _ if path.is_empty() => continue,
                 // Includes files that the model has written itself.
-                _ if self.sight.whole.contains(path) && !is_recorded => Rule::AlreadyShown,
-                None if is_recorded => continue,
+                _ if self.sight.whole.contains(path) && !was_granted => Rule::AlreadyShown,
+                None if was_granted => continue,
                 None => Rule::NotListed,
                 Some(found) => {
                     wanted.insert(found);
@@ -264,14 +264,14 @@ impl CodeContext {
             let path = path.to_owned();
             faults.push(fault(request.line + at + 1, FaultKind::Path { path, rule }));
         }
-        if wanted.is_empty() && faults.is_empty() && !is_recorded {
+        if wanted.is_empty() && faults.is_empty() && !was_granted {
             return Err(alone("a request for files names at least one"));
         }
         if !faults.is_empty() {
             return Err(faults);
         }
         let wanted: Vec<&Rolled> = wanted.into_iter().map(|found| &self.files[found]).collect();
-        if !is_recorded && wanted.iter().map(|file| file.tokens).sum::<u64>() > room {
+        if !was_granted && wanted.iter().map(|file| file.tokens).sum::<u64>() > room {
             let (room, wanted) = (grouped(room), wanted.into_iter());
             let sizes = wanted
                 .map(|file| format!("`{}` has {}", file.path, grouped(file.tokens)))

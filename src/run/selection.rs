@@ -120,6 +120,12 @@ impl Models<'_> {
         replies.of(step).map(|_| replies.folder.as_str())
     }
 
+    /// Returns whether the reply to a query is taken from a recorded run.
+    pub fn has_recorded(&self, step: &StepId) -> bool {
+        let is_replayed = || self.is_replay && self.all().any(|model| model.has_recorded(step));
+        self.recorded_in(step).is_some() || is_replayed()
+    }
+
     /// Returns all models, fallbacks included.
     fn all(&self) -> impl Iterator<Item = &SelectedModel<'_>> {
         let models = std::iter::once(&self.first).chain(self.others.iter().map(|(_, other)| other));

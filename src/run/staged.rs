@@ -58,6 +58,8 @@ fn files(context: &Context<'_>) -> io::Result<(Vec<Rolled>, Vec<LeftOut>)> {
             _ => unwanted(path, false),
         };
         match reason {
+            // A file that is not merged has up to three entries, one after the other.
+            Some(reason) if left_out.last() == Some(&(path.to_owned(), reason)) => {}
             Some(reason) => left_out.push((path.to_owned(), reason)),
             None => wanted.push((path, id.unwrap_or_default())),
         }

@@ -7,6 +7,8 @@ use std::os::fd::AsFd as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
+
 use super::active::Run;
 use super::context::Context;
 use super::error::RunError;
@@ -539,10 +541,13 @@ impl<'c> RunTree<'c> {
     }
 }
 
-/// Opens a regular file below `root`; `None` if it is something else.
+/// Opens a regular file below `root`; `None` if it is something else, or its directory is gone.
 fn open(root: &Path, path: &str) -> io::Result<Option<File>> {
     let (parent, name) = split(path);
-    open_regular(Root::open(root)?.directory(parent)?.as_fd(), name)
+    match Root::open(root)?.directory(parent) {
+        Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
+        parent => open_regular(parent?.as_fd(), name),
+    }
 }
 
 /// Returns the tree at `root`, which counts the finished files in `done`.

@@ -94,8 +94,9 @@ pub fn lock(file: &File) -> Result<(), LockProblem> {
     for _ in 0..TRIES {
         match file.try_lock() {
             Ok(()) => return Ok(()),
-            Err(TryLockError::WouldBlock) if is_locked(file)? => break,
-            // Another process was only probing the lock, see `is_held`.
+            Err(TryLockError::WouldBlock) if is_locked(file)? && holder(file).is_some() => break,
+            // Another process was only probing the lock, see `is_held`, or a killed one was just starting a child, which
+            // holds it until it executes its program.
             Err(TryLockError::WouldBlock) => thread::yield_now(),
             Err(TryLockError::Error(error)) => return Err(error.into()),
         }

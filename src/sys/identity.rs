@@ -59,10 +59,13 @@ pub(crate) fn file_id(metadata: &Metadata) -> FileId {
     (metadata.dev(), metadata.ino())
 }
 
-/// Returns the identity of a file; `None` if it does not exist.
+/// Returns the identity of a file; `None` if it does not exist. On file systems without a device, such as overlays, it
+/// has no time of creation: a directory gets a new one there when something is first written into it.
 pub(crate) fn identity(metadata: io::Result<Metadata>) -> FileIdentity {
     let metadata = metadata.ok()?;
-    Some((file_id(&metadata), metadata.created().ok()))
+    let created = metadata.created().ok();
+    let has_device = rustix::fs::major(metadata.dev()) != 0;
+    Some((file_id(&metadata), created.filter(|_| has_device)))
 }
 
 /// Returns the time of the last change to a file's content, name or metadata (ctime), which programs cannot set.

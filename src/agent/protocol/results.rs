@@ -1,7 +1,7 @@
 //! Rendering of the history for a model that replies with JSON objects. Pure.
 //!
-//! The results of a reply's calls form one user message, each with its number. The user's words and the program's notes
-//! are sent unchanged; consecutive texts from the same side form one message.
+//! The results of a reply's calls form one user message, each with its number. Consecutive texts from the same side form
+//! one message.
 
 use super::exchange::FAILED;
 use crate::agent::conversation::{HistoryMessage, in_turns};
@@ -9,8 +9,8 @@ use crate::agent::tagged::{Tag, tagged};
 use crate::model::message::{Message, Role};
 use crate::sys::text::is_deceptive;
 
-/// Renders the messages to send.
-pub(super) fn render(history: &[HistoryMessage]) -> Vec<Message<'static>> {
+/// Renders the messages to send, with the user's words and the program's notes between tags or as they are.
+pub(super) fn render(history: &[HistoryMessage], are_tagged: bool) -> Vec<Message<'static>> {
     let mut results = 0;
     in_turns(history.iter().map(|message| {
         let is_result = message.role == Role::Tool && message.tool.is_some();
@@ -21,6 +21,8 @@ pub(super) fn render(history: &[HistoryMessage]) -> Vec<Message<'static>> {
         };
         let text = if is_result {
             result(message, results)
+        } else if are_tagged && message.role != Role::Assistant {
+            message.sent()
         } else {
             message.content.to_string()
         };

@@ -381,6 +381,7 @@ fn thoughts_are_not_part_of_a_reply_in_any_protocol() {
 #[test]
 fn should_handle_tool_call_to_response_flow() {
     let protocol = tool_calls::ToolCalls {
+        are_words_tagged: false,
         keys: &tool_calls::CLAUDE_CODE,
         format: "",
         examples: "",
@@ -415,6 +416,7 @@ fn should_handle_tool_call_to_response_flow() {
 #[test]
 fn a_reply_with_one_bad_call_is_not_done_at_all_and_is_gone_when_one_is_understood() {
     let protocol = tool_calls::ToolCalls {
+        are_words_tagged: false,
         keys: &tool_calls::CLAUDE_CODE,
         format: "",
         examples: "",
@@ -444,6 +446,7 @@ fn calls_that_a_stop_has_left_without_result_are_reported_as_errors() {
     let reply = json!({"tool_calls": [call("UPDATE_TASK_LIST"), call("UPDATE_TASK_LIST")]});
     conversation.say(HistoryMessage::of_agent(reply.to_string()));
     let protocol = tool_calls::ToolCalls {
+        are_words_tagged: false,
         keys: &tool_calls::CLAUDE_CODE,
         format: "",
         examples: "",

@@ -40,6 +40,7 @@ pub static JSON: ToolCalls = ToolCalls {
              work ends.",
     examples: "",
     no_tools: &[],
+    are_words_tagged: true,
 };
 
 /// The protocol, with the wording of a profile.
@@ -53,6 +54,8 @@ pub struct ToolCalls {
     pub examples: &'static str,
     /// Names that models call as if they were tools, each with the sentence they get in response.
     pub no_tools: &'static [(&'static str, &'static str)],
+    /// True if the user's words and the program's notes are sent between tags, which the agent's instructions explain.
+    pub are_words_tagged: bool,
 }
 
 impl Protocol for ToolCalls {
@@ -98,7 +101,7 @@ impl Protocol for ToolCalls {
     }
 
     fn render(&self, history: &[HistoryMessage]) -> Vec<Message<'static>> {
-        results::render(history)
+        results::render(history, self.are_words_tagged)
     }
 }
 

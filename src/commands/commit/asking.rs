@@ -67,7 +67,11 @@ impl Asking<'_> {
             let answering = &models.of(&Purpose::CONTEXT).spec;
             let room = self.code.as_ref().map(|_| room(&prompt, answering));
             let is_applied = self.resumed.applied(step).is_some();
-            let is_recorded = models.is_replay || models.recorded_in(step).is_some();
+            let rounds = self.code.as_ref().map_or(0, CodeContext::rounds);
+            let next = StepId::new(Purpose::CONTEXT, rounds + 1);
+            // A request that the recorded run refused was repeated.
+            let was_granted =
+                models.has_recorded(&next) && !models.has_recorded(&step.clone().again());
             let examine = |reply: &Reply| {
                 let sent = |path: &str| match &self.code {
                     Some(code) => code.sent(path, sent(path)),
@@ -79,7 +83,7 @@ impl Asking<'_> {
                     return (parsed.prose, Ok(Some(VerifiedEdits::default())));
                 }
                 let guard = self.guard(step, reply);
-                self.verify(parsed, guard, is_recorded, room.unwrap_or_default())
+                self.verify(parsed, guard, was_granted, room.unwrap_or_default())
             };
             let asked = run.ask(models, step, prompt, examine);
             let (_, (prose, verified)) = match (asked, rejected) {
@@ -145,13 +149,13 @@ impl Asking<'_> {
         &mut self,
         mut parsed: ParsedReply,
         guard: LossGuard,
-        is_recorded: bool,
+        was_granted: bool,
         room: u64,
     ) -> (String, Result<Option<VerifiedEdits>, VerifyError>) {
         let prose = mem::take(&mut parsed.prose);
         let request = parsed.request();
         if let Some((code, request)) = self.code.as_mut().zip(request) {
-            let granted = code.grant(&parsed, request, is_recorded, room);
+            let granted = code.grant(&parsed, request, was_granted, room);
             let done = granted.map(|files| {
                 let files = files.join(", ");
                 self.context

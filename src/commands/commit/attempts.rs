@@ -518,7 +518,10 @@ pub fn models(cli: &Cli) -> Result<(Option<String>, Vec<Option<String>>), Comman
             is_list && (attempts > 1 || asks_one),
             "several models are asked for one attempt at a change each: `--attempts`, `--replay`, `--resume` and `--consistency-check` do not go with them",
         ),
-        (others.len() >= MOST, "at most 8 models can be asked"),
+        (
+            others.len() >= MOST,
+            "at most 8 models can be asked: name fewer",
+        ),
         (
             !is_one && cli.scratch == Some(ScratchMode::KeepIgnored),
             "what several attempts build in ignored files is not kept: `--scratch=keep-ignored` does not go with them",

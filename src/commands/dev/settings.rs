@@ -161,7 +161,7 @@ impl Settings {
             }
             "maxRetries" => self.max_retries = number(value, "retries", 0, 1000)?,
             "maxRetriesAutomated" => {
-                self.max_retries_automated = number(value, "retries", 0, 1000)?;
+                self.max_retries_automated = number(value, "retries", 1, 1000)?;
             }
             "maxLoops" => self.max_loops = number(value, "calls", 1, u16::MAX)?,
             "sessionRetentionDays" => {

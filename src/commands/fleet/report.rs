@@ -32,7 +32,7 @@ const TEXT: usize = 40;
 /// Maximum length of an error on the page, in characters.
 const ERROR: usize = 200;
 /// The columns of the CSV output, as pointers into a task's data.
-const COLUMNS: &str = "id index repository workflow model exit/code exit/name cost input_tokens output_tokens \
+const COLUMNS: &str = "id index repository title workflow model exit/code exit/name cost input_tokens output_tokens \
     seconds stat/files stat/added stat/removed gate_changed labels error";
 /// Columns dropped on a narrow terminal, in this order.
 const DISPENSABLE: [&str; 4] = ["out", "tokens in", "removed", "time"];

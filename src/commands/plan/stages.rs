@@ -63,6 +63,7 @@ pub const WORKER: &str = "Execute the current task step.";
 
 /// The protocol of the steps' replies.
 pub const PROTOCOL: ToolCalls = ToolCalls {
+    are_words_tagged: false,
     keys: &CLAUDE_CODE,
     format: RESPONSE_FORMAT,
     examples: EXAMPLES,

@@ -331,7 +331,8 @@ impl Run<'_> {
             return Some(Usd::ZERO);
         }
         let cost = reported.zip(price).map(|(usage, price)| price.of(usage));
-        let at_most = || size.map(|size| estimate::dearest(size, spec));
+        let reserved = self.reserved.as_ref().map(|reserved| reserved.most);
+        let at_most = || reserved.or_else(|| size.map(|size| estimate::dearest(size, spec)));
         self.purse.spend(cost.or_else(at_most).unwrap_or_default());
         self.reserved = None;
         self.note(|record| {

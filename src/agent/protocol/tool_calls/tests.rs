@@ -10,6 +10,7 @@ use crate::agent::tool::{
 use crate::model::message::Role;
 
 const FORM: ToolCalls = ToolCalls {
+    are_words_tagged: false,
     keys: &CLAUDE_CODE,
     format: "Reply so.\n",
     examples: "# Example 1\n",

@@ -358,6 +358,7 @@ fn loose_ends(schema: &Value, at: &str, found: &mut Vec<String>) {
 fn files_contents_alone_have_no_end_in_the_schemas() {
     let world = World::new();
     let format = ToolCalls {
+        are_words_tagged: false,
         keys: &CLAUDE_CODE,
         format: "",
         examples: "",
