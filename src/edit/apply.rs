@@ -16,7 +16,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::SystemTime;
 
-use super::beneath::{OpenDirectory, Root, split};
+use super::beneath::{Beneath, Root, split};
 use super::disk::sync_file_system;
 use super::error::{ApplyError, apply_failed};
 use super::journal::{Journal, JournalState};
@@ -127,10 +127,10 @@ fn stage_all(plan: &ApplyPlan<'_>, staged: Option<&Counter>) -> Result<Vec<Strin
 
 /// Moves units into place, stopping at the first failure.
 fn install(plan: &ApplyPlan<'_>, units: Range<usize>) -> Result<(), ApplyError> {
-    let mut directory = OpenDirectory::default();
+    let mut beneath = Beneath::of(plan.root.clone());
     for unit in &plan.units[units] {
-        let parent = directory
-            .at(plan.root, split(unit.target).0)
+        let parent = beneath
+            .at(split(unit.target).0)
             .map_err(apply_failed("open the directory of", unit.target))?;
         let place = StagedEntry {
             directory: parent,

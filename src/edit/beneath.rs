@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::sync::Arc;
 
 use rustix::fs::{Mode, OFlags, RawMode, open};
 use rustix::io::Errno;
@@ -31,21 +32,16 @@ pub fn ancestors(path: &str) -> impl Iterator<Item = &str> {
     path.match_indices('/').map(|(slash, _)| &path[..slash])
 }
 
-/// The root directory, which no handle leads out of.
-#[derive(Debug)]
-pub struct Root(OwnedFd);
+/// The root directory, which no handle leads out of; a clone shares the handle.
+#[derive(Debug, Clone)]
+pub struct Root(Arc<OwnedFd>);
 
 impl Root {
     /// Opens the root itself; its own path is trusted.
     #[expect(clippy::disallowed_methods, reason = "it opens a directory")]
     pub fn open(path: &Path) -> Result<Self, Errno> {
         let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::RDONLY;
-        open(path, flags, Mode::empty()).map(Self)
-    }
-
-    /// Uses a directory that is already open as the root.
-    pub fn at(directory: File) -> Self {
-        Self(directory.into())
+        Ok(open(path, flags, Mode::empty())?.into())
     }
 
     /// Opens the directory `path`, plain names joined by `/`; "" is the root.
@@ -126,49 +122,74 @@ impl Root {
     }
 }
 
+impl<D: Into<OwnedFd>> From<D> for Root {
+    /// Uses a directory that is already open as the root.
+    fn from(directory: D) -> Self {
+        Self(Arc::new(directory.into()))
+    }
+}
+
 impl AsFd for Root {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 }
 
-/// The most recently opened directory, or the error from opening it: edits are sorted, so each is opened only once.
-pub struct OpenDirectory {
+/// The files below a root. The most recently opened directory stays open, as does the error from opening it: with
+/// sorted paths, each is opened only once.
+pub struct Beneath {
+    root: Root,
     open: Option<(String, Result<OwnedFd, Errno>)>,
     by: fn(&Root, &str) -> Result<OwnedFd, Errno>,
 }
 
-impl Default for OpenDirectory {
-    fn default() -> Self {
-        Self {
-            open: None,
-            by: Root::directory,
-        }
+impl Beneath {
+    /// Opens a root, whose own path is trusted.
+    pub fn open(root: &Path) -> io::Result<Self> {
+        Ok(Self::of(Root::open(root)?))
     }
-}
 
-impl OpenDirectory {
-    /// Creates a cache for directories that are only read: see [`Root::directory_to_read`].
-    pub fn to_read() -> Self {
-        Self {
-            open: None,
-            by: Root::directory_to_read,
-        }
+    /// Looks below this root.
+    pub fn of(root: Root) -> Self {
+        let (open, by) = (None, Root::directory);
+        Self { root, open, by }
+    }
+
+    /// Looks below this root in directories that are only read: see [`Root::directory_to_read`].
+    pub fn to_read(root: Root) -> Self {
+        let (open, by) = (None, Root::directory_to_read);
+        Self { root, open, by }
     }
 
     /// Opens the directory `path`, or returns the cached handle.
-    pub fn at(&mut self, root: &Root, path: &str) -> Result<BorrowedFd<'_>, Errno> {
+    pub fn at(&mut self, path: &str) -> Result<BorrowedFd<'_>, Errno> {
         let open = match self.open.take() {
             Some(open) if open.0 == path => self.open.insert(open),
-            _ => self.open.insert((path.to_owned(), (self.by)(root, path))),
+            _ => {
+                let opened = (self.by)(&self.root, path);
+                self.open.insert((path.to_owned(), opened))
+            }
         };
         open.1.as_ref().map(AsFd::as_fd).map_err(|errno| *errno)
     }
 
-    /// Examines `path`; a file is opened for reading.
-    pub fn entry(&mut self, root: &Root, path: &str) -> io::Result<PathEntry> {
+    /// Opens the regular file at `path` for reading; `None` if it is missing, with or without its directory, or something
+    /// else.
+    ///
+    /// # Errors
+    /// Fails if it cannot be opened.
+    pub fn file(&mut self, path: &str) -> io::Result<Option<File>> {
         let (parent, name) = split(path);
-        let directory = match self.at(root, parent) {
+        match self.at(parent) {
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
+            directory => open_regular(directory?, name),
+        }
+    }
+
+    /// Examines `path`; a file is opened for reading.
+    pub fn entry(&mut self, path: &str) -> io::Result<PathEntry> {
+        let (parent, name) = split(path);
+        let directory = match self.at(parent) {
             Ok(directory) => directory,
             Err(Errno::NOENT) => return Ok(PathEntry::Nothing),
             Err(Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => return Ok(PathEntry::SomethingElse),

@@ -12,7 +12,7 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, RawMode, Stat, fstat};
 
 use super::attributes::{Rights, hand_on};
-use super::beneath::{OpenDirectory, if_there, open_regular, split};
+use super::beneath::{Beneath, if_there, open_regular, split};
 use super::changes::Before;
 use super::digest::{Present, changed_meanwhile};
 use super::disk;
@@ -49,12 +49,12 @@ pub fn stage(
     slots: Range<usize>,
     staged: Option<&Counter>,
 ) -> Result<Vec<String>, ApplyError> {
-    let mut directory = OpenDirectory::default();
+    let mut beneath = Beneath::of(plan.root.clone());
     let mut lost = Vec::new();
     for slot in slots {
         let step = &plan.whole.steps[slot];
         let (parent, name) = split(&plan.staged[slot]);
-        let opened = directory.at(plan.root, parent).map_err(io::Error::from);
+        let opened = beneath.at(parent).map_err(io::Error::from);
         let lost_here = opened
             .and_then(|directory| stage_one(plan, directory, name, step))
             .map_err(apply_failed("write", step.path))?;

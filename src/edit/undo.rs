@@ -6,7 +6,7 @@
 use rustix::fs::fstat;
 
 use super::apply::{self, Applied, Tree};
-use super::beneath::{OpenDirectory, PathEntry, Root};
+use super::beneath::{Beneath, PathEntry, Root};
 use super::changes::{ChangeLog, LoggedChange, saved_path};
 use super::digest::{Digest, Present};
 use super::error::ApplyError;
@@ -94,14 +94,13 @@ fn inverse<'c>(
     changes: &'c ChangeLog,
     held: Option<&'c Root>,
 ) -> Result<(Vec<FileOperation<'c>>, EditsRecord), UndoError> {
-    let root = Root::open(tree.root).map_err(PathError::of("look at", "."))?;
-    let mut directory = OpenDirectory::default();
+    let mut beneath = Beneath::open(tree.root).map_err(PathError::of("look at", "."))?;
     let mut steps = Vec::new();
     let mut edits = EditsRecord::default();
     let mut changed = Vec::new();
     for (path, change) in &changes.files {
-        let entry = directory
-            .entry(&root, path)
+        let entry = beneath
+            .entry(path)
             .map_err(PathError::of("look at", path))?;
         let mode = change.before.as_ref().map(|before| before.mode);
         let (present, now) = match entry {

@@ -16,7 +16,7 @@ use rustix::fs::{AtFlags, RawMode, fstat};
 use rustix::io::Errno;
 
 use super::attributes::{Rights, hand_on};
-use super::beneath::{OpenDirectory, PathEntry, Root, open_regular, split};
+use super::beneath::{Beneath, PathEntry, Root, open_regular, split};
 use super::changes::{Before, ChangeLog, LoggedChange, SCHEMA, saved_path, vault};
 use super::digest::{Digest, changed_meanwhile};
 use super::disk::{self, linkat, statat};
@@ -87,7 +87,7 @@ impl<'r> UndoLog<'r> {
 
     /// Returns the run's folder through its original handle, even if it has been moved.
     pub(super) fn held(&self) -> io::Result<Root> {
-        self.own.held().map(Root::at)
+        self.own.held().map(Root::from)
     }
 
     /// Records the contents that a reply gave these files in a scratch tree, whose files are applied next.
@@ -136,7 +136,7 @@ impl<'r> UndoLog<'r> {
         numbers: &[u32],
         share: Range<usize>,
     ) -> Result<Vec<Option<Before>>, ApplyError> {
-        let mut directory = OpenDirectory::default();
+        let mut beneath = Beneath::of(root.clone());
         let mut vaults = [None, None];
         let mut keep = |slot: usize| -> io::Result<_> {
             let step = &steps[slot];
@@ -144,7 +144,7 @@ impl<'r> UndoLog<'r> {
                 return Ok(None);
             };
             let (parent, name) = split(step.path);
-            let from = directory.at(root, parent).map_err(io::Error::from)?;
+            let from = beneath.at(parent).map_err(io::Error::from)?;
             let (digest, beside_keys) = self.examine(from, name)?;
             let vault = match &mut vaults[usize::from(beside_keys)] {
                 Some(vault) => vault,
@@ -187,7 +187,7 @@ impl<'r> UndoLog<'r> {
 
     /// Opens the run's folder, if it still exists.
     fn open(&self) -> io::Result<Root> {
-        self.own.open().map(Root::at)
+        self.own.open().map(Root::from)
     }
 
     /// Records the changes about to be made, and writes the log.
@@ -252,12 +252,11 @@ impl<'r> UndoLog<'r> {
     /// # Errors
     /// Fails if the log cannot be written.
     pub fn adopt_modes(&mut self, root: &Path) -> io::Result<()> {
-        let root = Root::open(root)?;
-        let (mut directory, mut news) = (OpenDirectory::default(), false);
+        let (mut beneath, mut news) = (Beneath::open(root)?, false);
         for (path, change) in &mut self.changes.files {
             // The run may not replace anything but a file.
             if let Some(before) = &mut change.before
-                && let Ok(PathEntry::File(file)) = directory.entry(&root, path)
+                && let Ok(PathEntry::File(file)) = beneath.entry(path)
             {
                 let mode = Rights::of(&fstat(&file)?).mode;
                 news |= mode != before.mode;
@@ -292,11 +291,10 @@ impl<'r> UndoLog<'r> {
     /// # Errors
     /// Fails if a file cannot be examined, or the log cannot be written.
     pub fn observe(&mut self, installed: Stamp) -> io::Result<()> {
-        let root = Root::open(&self.root)?;
-        let mut directory = OpenDirectory::default();
+        let mut beneath = Beneath::open(&self.root)?;
         let (mut news, mut unseen) = (false, None);
         for (path, change) in &mut self.changes.files {
-            match change.look(&root, &mut directory, path, installed) {
+            match change.look(&mut beneath, path, installed) {
                 Ok(changed) => news |= changed,
                 Err(error) => unseen = unseen.or(Some(error)),
             }
@@ -363,16 +361,10 @@ impl LoggedChange {
     }
 
     /// Records the file's current state if it differs from the last one written.
-    fn look(
-        &mut self,
-        root: &Root,
-        directory: &mut OpenDirectory,
-        path: &str,
-        installed: Stamp,
-    ) -> io::Result<bool> {
+    fn look(&mut self, beneath: &mut Beneath, path: &str, installed: Stamp) -> io::Result<bool> {
         let (parent, name) = split(path);
-        let stat = directory
-            .at(root, parent)
+        let stat = beneath
+            .at(parent)
             .and_then(|directory| statat(directory, name));
         let known = self.after.last().copied();
         match stat {
@@ -384,7 +376,7 @@ impl LoggedChange {
                 if Fingerprint::from(&stat).modified == self.stamp
                     && changed(&stat) <= installed => {}
             Ok(_) => {
-                if let PathEntry::File(mut file) = directory.entry(root, path)? {
+                if let PathEntry::File(mut file) = beneath.entry(path)? {
                     self.add(Some(Digest::of_file(file.try_clone()?)?));
                     if self.after.last().copied() != known {
                         file.rewind()?;

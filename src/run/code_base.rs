@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::RunError;
 use crate::edit::Digest;
-use crate::edit::beneath::{OpenDirectory, PathEntry, Root};
+use crate::edit::beneath::{Beneath, PathEntry, Root};
 use crate::model::tokens;
 use crate::project::index::TrackedPaths;
 use crate::project::rollup::{RollupFile, RollupState, header};
@@ -218,10 +218,10 @@ pub(super) fn read(
     let handle = Root::open(root).map_err(PathError::of("read", root))?;
     let halves = in_parallel(paths.len(), |range| {
         let (mut files, mut left_out) = (Vec::new(), Vec::new());
-        let mut directory = OpenDirectory::to_read();
+        let mut beneath = Beneath::to_read(handle.clone());
         for path in &paths[range] {
             let content = unwanted(path, all).map_or_else(
-                || content(directory.entry(&handle, path)?, &root.join(path)),
+                || content(beneath.entry(path)?, &root.join(path)),
                 |reason| Ok(Err(reason)),
             );
             match content.map_err(PathError::of("read", path))? {

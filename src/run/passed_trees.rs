@@ -12,7 +12,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::edit::Digest;
-use crate::edit::beneath::{OpenDirectory, PathEntry, Root};
+use crate::edit::beneath::{Beneath, PathEntry, Root};
 use crate::project::gitignore::IgnoreRules;
 use crate::project::index::TrackedPaths;
 use crate::project::walk::{EntryKind, Walk};
@@ -78,13 +78,12 @@ impl<'p> PassedTrees<'p> {
     pub fn digest(&self) -> Option<Digest> {
         let root = self.project.root();
         let mut manifest = self.how.clone().into_bytes();
-        let handle = Root::open(root).ok()?;
-        let mut directory = OpenDirectory::to_read();
+        let mut beneath = Beneath::to_read(Root::open(root).ok()?);
         for path in files_of(root)? {
             manifest.push(b'\n');
             manifest.extend_from_slice(path.as_bytes());
             manifest.push(0);
-            let state = state(root, &handle, &mut directory, &path).ok()?;
+            let state = state(root, &mut beneath, &path).ok()?;
             manifest.extend_from_slice(&state);
         }
         Some(Digest::of(&manifest))
@@ -103,13 +102,8 @@ impl<'p> PassedTrees<'p> {
 }
 
 /// Returns the state of a path as bytes: a file's mode and digest, or a link's target.
-fn state(
-    root: &Path,
-    handle: &Root,
-    directory: &mut OpenDirectory,
-    path: &str,
-) -> io::Result<Vec<u8>> {
-    match directory.entry(handle, path)? {
+fn state(root: &Path, beneath: &mut Beneath, path: &str) -> io::Result<Vec<u8>> {
+    match beneath.entry(path)? {
         PathEntry::File(file) => {
             let mode = file.metadata()?.permissions().mode() & 0o777;
             Ok(format!("{mode:o} {:?}", Digest::of_file(file)?).into_bytes())

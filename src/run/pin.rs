@@ -16,7 +16,7 @@ use rustix::fs::{AtFlags, RawMode, statat};
 use super::builds;
 use super::context::Context;
 use super::passed_trees::files_of;
-use crate::edit::beneath::{OpenDirectory, PathEntry, Root};
+use crate::edit::beneath::{Beneath, PathEntry, Root};
 use crate::exec::build_script::BUILD_SCRIPT;
 use crate::exec::scratch::Scratch;
 use crate::sys::error::Error;
@@ -90,17 +90,15 @@ impl Pin {
         let files = FilesThen::now(context)
             .ok_or_else(|| io::Error::other("there are too many, or one is not readable"))
             .map_err(PathError::of("list the files of", root))?;
-        let handle = Root::open(root)
-            .map_err(io::Error::from)
-            .map_err(PathError::of("read", root))?;
+        let handle = Root::open(root).map_err(PathError::of("read", root))?;
         let file = tempfile::tempfile().map_err(PathError::of("copy", root))?;
         let mut content = BufWriter::with_capacity(BUFFER, file);
-        let mut directory = OpenDirectory::to_read();
+        let mut beneath = Beneath::to_read(handle);
         let (mut copies, mut end) = (BTreeMap::new(), 0);
         let script = BUILD_SCRIPT.to_owned();
         for path in files.paths.iter().chain([&script]) {
             context.interrupt.check()?;
-            let copy = FileCopy::new(directory.entry(&handle, path), (&mut content, end));
+            let copy = FileCopy::new(beneath.entry(path), (&mut content, end));
             if let Some(copy) = copy.map_err(PathError::of("copy", path))? {
                 end += copy.length;
                 copies.insert(path.clone(), copy);

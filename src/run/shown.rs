@@ -11,7 +11,7 @@ use std::path::{Component, Path, PathBuf};
 use memchr::memmem;
 
 use super::error::quoted;
-use crate::edit::beneath::{OpenDirectory, Root, open_regular, split};
+use crate::edit::beneath::Beneath;
 use crate::edit::{Digest, Sent, VerifiedEdits};
 use crate::project::dirty;
 use crate::project::rollup::{self, RollupFile, RollupState};
@@ -246,19 +246,13 @@ fn is_content(digest: Digest, content: Option<&str>) -> bool {
     content.is_some_and(|content| Digest::of(content.as_bytes()) == digest)
 }
 
-/// The files below a root, which is opened once. With sorted paths, each directory is opened only once.
-pub struct DiskFiles {
-    root: Option<Root>,
-    directory: OpenDirectory,
-}
+/// The readable files below a root, which is opened once. With sorted paths, each directory is opened only once.
+pub struct DiskFiles(Option<Beneath>);
 
 impl DiskFiles {
     /// Opens the root of the project's files; without it, no file is readable.
     pub fn below(root: &Path) -> Self {
-        Self {
-            root: Root::open(root).ok(),
-            directory: OpenDirectory::default(),
-        }
+        Self(Beneath::open(root).ok())
     }
 
     /// Returns the digest of the file at `path`; `None` if there is no readable file.
@@ -288,7 +282,6 @@ impl DiskFiles {
     }
 
     fn open(&mut self, path: &str) -> Option<File> {
-        let (parent, name) = split(path);
-        open_regular(self.directory.at(self.root.as_ref()?, parent).ok()?, name).ok()?
+        self.0.as_mut()?.file(path).ok()?
     }
 }

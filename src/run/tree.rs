@@ -1,13 +1,10 @@
 //! A run's changes to the project's files: applies replies, reverts them, and tracks how builds change these files.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{File, Permissions};
+use std::fs::Permissions;
 use std::io;
-use std::os::fd::AsFd as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-
-use rustix::io::Errno;
 
 use super::active::Run;
 use super::context::Context;
@@ -15,7 +12,7 @@ use super::error::RunError;
 use super::scratch::ScratchRun;
 use super::shown::{ChangedMeanwhile, DiskFiles, Shown};
 use crate::edit::apply::{Applied, Tree};
-use crate::edit::beneath::{Root, open_regular, split};
+use crate::edit::beneath::Beneath;
 use crate::edit::changes::{ChangeLog, SavedFile};
 use crate::edit::error::ApplyError;
 use crate::edit::undo::{Journalling, UndoError, Undone, undo};
@@ -184,7 +181,7 @@ impl<'c> RunTree<'c> {
     /// Reads a file; `None` if it is not a regular file: a later command may have replaced it with a pipe, for
     /// instance.
     pub fn read(&self, path: &str) -> io::Result<Option<Vec<u8>>> {
-        let file = open(&self.root, path)?;
+        let file = Beneath::open(&self.root)?.file(path)?;
         file.map(|file| read_open(file, LARGEST)).transpose()
     }
 
@@ -336,7 +333,8 @@ impl<'c> RunTree<'c> {
             return Err(error.into());
         }
         for (path, mode) in modes {
-            let set = open(&root, &path).and_then(|file| match file {
+            let opened = Beneath::open(&root).and_then(|mut root| root.file(&path));
+            let set = opened.and_then(|file| match file {
                 // Setting the same mode would make the file look changed.
                 Some(file) if file.metadata()?.permissions() == mode => Ok(()),
                 // Without a saved copy, `undo` could not take the new mode back.
@@ -456,7 +454,8 @@ impl<'c> RunTree<'c> {
 
     /// Returns the mode that a file has in the scratch tree, if the run has changed it.
     fn made_mode(&self, path: &str) -> Option<Permissions> {
-        let made = open(&self.root, path).ok()??.metadata().ok()?;
+        let opened = Beneath::open(&self.root).and_then(|mut root| root.file(path));
+        let made = opened.ok()??.metadata().ok()?;
         let before = self.saved(path).map(|saved| saved.mode);
         let mode = made.permissions();
         (before != Some(mode.mode() & 0o7777)).then_some(mode)
@@ -538,15 +537,6 @@ impl<'c> RunTree<'c> {
     /// Releases the disk space reserved by the run.
     pub fn end(self) {
         self.undo_log.release();
-    }
-}
-
-/// Opens a regular file below `root`; `None` if it is something else, or its directory is gone.
-fn open(root: &Path, path: &str) -> io::Result<Option<File>> {
-    let (parent, name) = split(path);
-    match Root::open(root)?.directory(parent) {
-        Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
-        parent => open_regular(parent?.as_fd(), name),
     }
 }
 

@@ -7,11 +7,10 @@ use std::cmp::Reverse;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 
 use crate::agent::tool::CallFailure;
-use crate::edit::beneath::{Root, open_regular, split};
+use crate::edit::beneath::{Beneath, Root};
 use crate::project::CONFIG;
 use crate::secret::credentials::is_secret_file;
 use crate::sys::files::{self, Links, is_missing};
@@ -133,12 +132,10 @@ impl ResolvedPath {
         let opened = match self {
             Self::Inside(_) => {
                 let inside = below(root, &resolved)?;
-                let (parent, name) = split(&inside);
-                if name.is_empty() {
+                if inside.is_empty() {
                     return Ok(Found::Directory);
                 }
-                let directory = Root::open(root)?.directory_to_read(parent)?;
-                open_regular(directory.as_fd(), name)?
+                Beneath::to_read(Root::open(root)?).file(&inside)?
             }
             Self::Outside(_) => files::open_regular(&resolved, Links::Refused)?,
         };

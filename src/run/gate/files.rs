@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::edit::beneath::{OpenDirectory, PathEntry, Root};
+use crate::edit::beneath::{Beneath, PathEntry};
 use crate::sys::diff::{self, FileChange, FileState, NEW_MODE};
 use crate::sys::files::{PathError, is_missing, read_open};
 use crate::sys::text::escaped;
@@ -142,7 +142,7 @@ fn words_for(before: &GateFile, after: &GateFile) -> &'static str {
 
 /// The most recently used base directory, which stays open; with sorted paths, each one is opened only once.
 #[derive(Default)]
-struct OpenBase(Option<(PathBuf, Root, OpenDirectory)>);
+struct OpenBase(Option<(PathBuf, Beneath)>);
 
 impl OpenBase {
     /// Returns the state of the path, without following links.
@@ -156,14 +156,11 @@ impl OpenBase {
     }
 
     fn found(&mut self, GatePath { base, path }: &GatePath, room: usize) -> io::Result<GateFile> {
-        let (_, root, directory) = match self.0.take() {
+        let (_, beneath) = match self.0.take() {
             Some(opened) if opened.0 == *base => self.0.insert(opened),
-            _ => {
-                let opened = (base.clone(), Root::open(base)?, OpenDirectory::default());
-                self.0.insert(opened)
-            }
+            _ => self.0.insert((base.clone(), Beneath::open(base)?)),
         };
-        match directory.entry(root, path)? {
+        match beneath.entry(path)? {
             PathEntry::Nothing => Ok(GateFile::Missing),
             PathEntry::File(file) => read(file, room),
             PathEntry::SomethingElse => match base.join(path).read_link() {
