@@ -268,7 +268,7 @@ fn inside(path: &str, root: &Path) -> Result<String, String> {
     let resolved = ResolvedPath::of(root, path, Outside::Allowed)?;
     resolved.check_secrets(root)?;
     // A program would wait for a pipe or a device. If the path cannot be read, the program itself reports that.
-    if let Ok(Found::Special) = resolved.look(root) {
+    if let Ok(Some(Found::Special)) = resolved.look(root) {
         return Err(format!(
             "{} is a pipe, a device or the like, not a file; there is nothing to read",
             resolved.shown()

@@ -71,7 +71,7 @@ impl DeleteFile<'_> {
             Found::Directory => Err(format!(
                 "{shown} is a directory, and only files are removed; name the files in it"
             )),
-            Found::Special | Found::Missing => Err(format!(
+            Found::Special => Err(format!(
                 "{shown} is a pipe, a device or the like, and only files are removed"
             )),
         }

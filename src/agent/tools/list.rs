@@ -100,7 +100,7 @@ impl ListDirectory<'_> {
                 let text = format!("{shown} is a file of {size}; read it to see what is in it");
                 return Ok((text, None));
             }
-            Found::Special | Found::Missing => {
+            Found::Special => {
                 return Ok((format!("{shown} is a pipe, a device or the like"), None));
             }
         }

@@ -61,8 +61,6 @@ pub enum Found {
     Directory,
     /// A pipe, a device or other special file.
     Special,
-    /// Nothing exists there.
-    Missing,
 }
 
 impl ResolvedPath {
@@ -119,31 +117,31 @@ impl ResolvedPath {
         }
     }
 
-    /// Opens what exists at the place. Links inside the project are followed if they stay inside.
+    /// Opens what exists at the place, if anything does. Links inside the project are followed if they stay inside.
     ///
     /// # Errors
     /// Fails if access is denied, or a link has come to lead out of the project.
-    pub fn look(&self, root: &Path) -> io::Result<Found> {
+    pub fn look(&self, root: &Path) -> io::Result<Option<Found>> {
         let resolved = match self.path(root).canonicalize() {
             Ok(resolved) => resolved,
-            Err(error) if is_missing(&error) => return Ok(Found::Missing),
+            Err(error) if is_missing(&error) => return Ok(None),
             Err(error) => return Err(error),
         };
         let opened = match self {
             Self::Inside(_) => {
                 let inside = below(root, &resolved)?;
                 if inside.is_empty() {
-                    return Ok(Found::Directory);
+                    return Ok(Some(Found::Directory));
                 }
                 Beneath::to_read(Root::open(root)?).file(&inside)?
             }
             Self::Outside(_) => files::open_regular(&resolved, Links::Refused)?,
         };
         Ok(match (opened, resolved.symlink_metadata()) {
-            (Some(file), _) => Found::File(file),
-            (None, Ok(metadata)) if metadata.is_dir() => Found::Directory,
-            (None, Ok(_)) => Found::Special,
-            (None, Err(_)) => Found::Missing,
+            (Some(file), _) => Some(Found::File(file)),
+            (None, Ok(metadata)) if metadata.is_dir() => Some(Found::Directory),
+            (None, Ok(_)) => Some(Found::Special),
+            (None, Err(_)) => None,
         })
     }
 
@@ -152,11 +150,9 @@ impl ResolvedPath {
     /// # Errors
     /// A sentence for the model if nothing exists, or it cannot be accessed.
     pub fn find(&self, root: &Path) -> Result<Found, String> {
-        match self.look(root) {
-            Ok(Found::Missing) => Err(missing(root, self)),
-            Ok(found) => Ok(found),
-            Err(error) => Err(unreadable(&self.shown(), &error)),
-        }
+        let looked = self.look(root);
+        let found = looked.map_err(|error| unreadable(&self.shown(), &error))?;
+        found.ok_or_else(|| missing(root, self))
     }
 
     /// Reads the file at the place, if it may be read and has at most `limit` bytes.
@@ -173,7 +169,7 @@ impl ResolvedPath {
                     "{shown} is a directory; list it to see what is in it"
                 ));
             }
-            Found::Special | Found::Missing => {
+            Found::Special => {
                 return Err(format!(
                     "{shown} is a pipe, a device or the like, not a file; there is nothing to read"
                 ));

@@ -141,7 +141,7 @@ impl SearchFiles<'_> {
                 take(&place, place.read(root, LARGEST)?);
                 return Ok(true);
             }
-            Found::Special | Found::Missing => {
+            Found::Special => {
                 return Err(format!("{shown} is a pipe, a device or the like"));
             }
         }

@@ -119,10 +119,10 @@ pub(super) fn put(
 fn is_new(place: &ResolvedPath, root: &Path) -> Result<bool, String> {
     let shown = place.shown();
     match place.look(root) {
-        Ok(Found::Missing) => Ok(true),
-        Ok(Found::File(_)) => Ok(false),
-        Ok(Found::Directory) => Err(format!("{shown} is a directory; name a file in it")),
-        Ok(Found::Special) => Err(format!(
+        Ok(None) => Ok(true),
+        Ok(Some(Found::File(_))) => Ok(false),
+        Ok(Some(Found::Directory)) => Err(format!("{shown} is a directory; name a file in it")),
+        Ok(Some(Found::Special)) => Err(format!(
             "{shown} is a pipe, a device or the like; name a file"
         )),
         // The file may be replaceable even if it cannot be read.
