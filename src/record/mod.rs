@@ -7,6 +7,7 @@
 //! | `choice` | the attempts of a commit, and the one that was taken |
 //! | `search` | the states of a commit that searches |
 //! | `step` | one step: a call to the model and its outcome |
+//! | `logged_steps` | reading the steps as they were logged |
 //! | `gate` | the verdict on the tests and settings that judged a change |
 //! | [`run_log`], [`run_files`] | writing a run's folder, and the names of its files |
 //! | [`replay`] | a model that answers from such a folder |
@@ -21,6 +22,7 @@ pub(crate) mod choice;
 pub mod event;
 pub(crate) mod finding;
 pub(crate) mod gate;
+pub(crate) mod logged_steps;
 pub mod mode;
 pub mod orchestration;
 pub mod question;

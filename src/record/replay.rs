@@ -8,12 +8,14 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::model::{
-    Answer, Listener, Model, ModelError, ModelSpec, ModelTable, Provider, Purpose, REPAIRS, Reply,
-    ReplyFormat, Request, StepId, Tier,
+    Answer, Listener, Model, ModelError, ModelSpec, ModelTable, Purpose, REPAIRS, Reply,
+    ReplyFormat, Request, StepId,
 };
 use crate::record::choice::{ChoiceRecord, ENDED};
+use crate::record::logged_steps::logged_steps;
 use crate::record::result::{AgentRecord, ErrorRecord};
 use crate::record::run_files::{self, Artifact};
+use crate::record::step::Step;
 use crate::sys::excerpt::lossy;
 use crate::sys::files::{self, IfThere as _, Links, MIB};
 
@@ -73,7 +75,7 @@ impl Recording {
     /// Returns the steps that a model has answered, each with the model's name and the format of the reply.
     fn steps(&self) -> impl Iterator<Item = (StepId, &str, ReplyFormat)> {
         let steps = self.run.steps.iter();
-        steps.filter_map(|step| Some((step.id()?, step.model.as_deref()?, step.reply_format)))
+        steps.filter_map(|step| Some((step.id(), step.model.as_deref()?, step.reply_format)))
     }
 
     /// Returns whether the attempt of this step was ended because another one had passed.
@@ -105,7 +107,6 @@ impl Recording {
         let mut others = BTreeMap::new();
         for (id, model, _) in self.steps() {
             if id.purpose == Purpose::ATTEMPT && id.reask == 0 {
-                // A killed run has several lines about a step.
                 others.insert(id.number, Some(model.to_owned()));
             }
         }
@@ -193,58 +194,29 @@ struct RecordedRun {
     model: Option<String>,
     base_urls: BTreeMap<String, String>,
     #[serde(rename = "attempts")]
-    steps: Vec<RecordedStep>,
+    steps: Vec<Step>,
     error: Option<ErrorRecord>,
     choice: Option<ChoiceRecord>,
     agent: Option<AgentRecord>,
-}
-
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-struct RecordedStep {
-    kind: Option<Purpose>,
-    #[serde(default)]
-    number: u16,
-    #[serde(default)]
-    reask: u16,
-    model: Option<String>,
-    provider: Option<Provider>,
-    tier: Option<Tier>,
-    #[serde(default)]
-    reply_format: ReplyFormat,
-    #[serde(rename = "redacted", default)]
-    is_redacted: bool,
-}
-
-impl RecordedStep {
-    /// Its id, if its purpose is recorded.
-    fn id(&self) -> Option<StepId> {
-        Some(StepId {
-            purpose: self.kind.clone()?,
-            number: self.number,
-            reask: self.reask,
-        })
-    }
 }
 
 impl RecordedRun {
     /// Reads `result.json` or, for a killed run, which has none, the steps as they were logged. Only these have the
     /// providers.
     fn read(folder: &Path) -> Self {
-        let read = |name| files::read(&folder.join(name), Links::Refused, LARGEST);
-        let json = read(run_files::STEPS).unwrap_or_default();
-        let lines = serde_json::Deserializer::from_slice(&json).into_iter();
-        let logged: Vec<RecordedStep> = lines.map_while(Result::ok).collect();
-        let result = read(run_files::RESULT).unwrap_or_default();
-        let Ok(mut run) = serde_json::from_slice::<Self>(&result) else {
+        let logged = logged_steps(folder);
+        let result = files::read(&folder.join(run_files::RESULT), Links::Refused, LARGEST);
+        let Ok(mut run) = serde_json::from_slice::<Self>(&result.unwrap_or_default()) else {
             return Self {
                 model: logged.iter().find_map(|step| step.model.clone()),
                 steps: logged,
                 ..Self::default()
             };
         };
+        let providers = logged.iter().map(|step| (step.id(), step.provider));
+        let providers: BTreeMap<_, _> = providers.collect();
         for step in &mut run.steps {
-            let mut same = logged.iter().rev().filter(|line| line.id() == step.id());
-            step.provider = same.find_map(|line| line.provider);
+            step.provider = providers.get(&step.id()).copied().flatten();
         }
         run
     }
@@ -264,10 +236,9 @@ impl ReplayModel {
         Self { recording, spec }
     }
 
-    /// Returns the records of a step, of which a killed run has several.
-    fn lines(&self, step: &StepId) -> impl Iterator<Item = &RecordedStep> {
-        let lines = self.recording.run.steps.iter();
-        lines.filter(move |line| line.id().as_ref() == Some(step))
+    fn step(&self, id: &StepId) -> Option<&Step> {
+        let mut steps = self.recording.run.steps.iter();
+        steps.find(|step| step.id() == *id)
     }
 
     fn read_file(&self, step: &StepId, artifact: Artifact) -> Result<Option<Vec<u8>>, ModelError> {
@@ -305,7 +276,7 @@ impl ReplayModel {
 impl Model for ReplayModel {
     fn ask(&self, request: &Request<'_>, _listener: &dyn Listener) -> Result<Answer, ModelError> {
         if let Some(json) = self.read_file(&request.step, Artifact::ResponseJson)? {
-            let tier = self.lines(&request.step).find_map(|line| line.tier);
+            let tier = self.step(&request.step).and_then(|step| step.tier);
             return Ok(Answer { json, tier });
         }
         let name = run_files::name(&request.step, Artifact::ResponseJson);
@@ -314,11 +285,12 @@ impl Model for ReplayModel {
     }
 
     fn read(&self, step: &StepId, answer: &[u8]) -> Result<Reply, ModelError> {
+        let known = self.step(step);
         // A resumed run, or a fallback, may have asked a model of another vendor.
-        let provider = self.lines(step).filter_map(|line| line.provider).last();
+        let provider = known.and_then(|known| known.provider);
         let mut reply = provider.unwrap_or(self.spec.provider).read_reply(answer);
         if let Ok(reply) = &mut reply {
-            reply.is_redacted = self.lines(step).any(|line| line.is_redacted);
+            reply.is_redacted = known.is_some_and(|known| known.is_redacted);
         }
         match (reply, self.recorded(step)?) {
             // The reply's own text happens to begin like an error.
@@ -336,6 +308,7 @@ impl Model for ReplayModel {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Provider;
 
     #[test]
     fn a_run_that_was_killed_names_its_models_in_its_steps() {

@@ -89,6 +89,7 @@ pub struct Step {
     #[serde(rename = "kind")]
     pub purpose: Purpose,
     /// The number of the repair or of an agent's call, counted from 1; otherwise 0.
+    #[serde(default)]
     pub number: u16,
     /// The number of earlier replies to this query that were rejected, each of which caused it to be repeated.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -120,6 +121,7 @@ pub struct Step {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Seconds>,
     /// The time the model took, retries included.
+    #[serde(default)]
     pub seconds: Seconds,
     /// The vendor's finish reason.
     pub finish: Option<String>,

@@ -8,7 +8,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, FixedOffset, NaiveDate, Utc};
@@ -22,6 +21,7 @@ use crate::model::{Purpose, ReplyFormat, StepId};
 use crate::project::Project;
 use crate::record::branches::Lineage;
 use crate::record::choice::ChoiceRecord;
+use crate::record::logged_steps::logged_steps;
 use crate::record::result::{AgentRecord, RunRecord};
 use crate::record::run_files::{self, AGENT, Artifact, LINEAGE, RESULT, STEPS, holds_project};
 use crate::record::step::Step;
@@ -29,16 +29,12 @@ use crate::record::verdict;
 use crate::sys::diff::{FileChange, FileState, NEW_MODE};
 use crate::sys::excerpt::lossy;
 use crate::sys::file_lock;
-use crate::sys::files::{self, Links, MIB, PathError, beginning, check_size, open, read};
+use crate::sys::files::{self, Links, MIB, PathError, beginning, read};
 
 /// Maximum size, in bytes, of a text file read from a run's folder.
 pub(super) const MAX_TEXT: u64 = 64 * MIB;
 /// Maximum size, in bytes, of a run's record.
 const MAX_RECORD: u64 = 8 * MIB;
-/// Maximum size, in bytes, of the steps, which are read line by line.
-const MAX_STEPS: u64 = 512 * MIB;
-/// Maximum length of a step's line, in bytes; a longer one is split and so yields no step.
-const MAX_STEP: u64 = 16 * MIB;
 /// Number of bytes read from a prompt to find the request: the query comes before the code base.
 const BEGINNING: u64 = 64 << 10;
 
@@ -264,7 +260,7 @@ impl PastRun {
 
     /// Returns the steps, from the best available record.
     pub fn recorded_steps(&self) -> Vec<Step> {
-        let mut steps = self.logged_steps();
+        let mut steps = logged_steps(&self.folder);
         // Older runs do not log their steps.
         if steps.is_empty() {
             let recorded = self.record.as_ref().map(|record| record.steps.clone());
@@ -325,22 +321,6 @@ impl PastRun {
             let verdict = reply.and_then(|reply| verdict::read(&reply).ok());
             step.passed = verdict.map(|verdict| verdict.passed);
         }
-    }
-
-    /// Reads `steps.jsonl`; for each step, the last complete line is used.
-    fn logged_steps(&self) -> Vec<Step> {
-        let mut steps: Vec<Step> = Vec::new();
-        let mut places = BTreeMap::new();
-        let lines = lines_of(&self.folder.join(STEPS)).into_iter().flatten();
-        // A torn last line is skipped.
-        for step in lines.filter_map(|line| serde_json::from_slice::<Step>(&line).ok()) {
-            let place = *places.entry(step.id()).or_insert(steps.len());
-            match steps.get_mut(place) {
-                Some(known) => *known = step,
-                None => steps.push(step),
-            }
-        }
-        steps
     }
 }
 
@@ -493,16 +473,4 @@ fn json<T: DeserializeOwned>(folder: &Path, name: &str) -> Option<T> {
 /// Reads a file; `None` if it is a link or too large.
 pub(super) fn read_limited(path: &Path) -> Option<Vec<u8>> {
     read(path, Links::Refused, MAX_TEXT).ok()
-}
-
-/// Reads the lines of a file; `None` if it is a link or too large. Lines that are too long are split.
-fn lines_of(path: &Path) -> Option<impl Iterator<Item = Vec<u8>> + use<>> {
-    let file = open(path, Links::Refused).ok()?;
-    check_size(&file, MAX_STEPS).ok()?;
-    let mut reader = BufReader::new(file.take(MAX_STEPS));
-    Some(std::iter::from_fn(move || {
-        let mut line = Vec::new();
-        let read = reader.by_ref().take(MAX_STEP).read_until(b'\n', &mut line);
-        read.ok().filter(|amount| *amount > 0).map(|_| line)
-    }))
 }
