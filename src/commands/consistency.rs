@@ -21,7 +21,7 @@ use crate::record::finding::{ReportFinding, Severity};
 use crate::record::result::{RunRecord, SectionRecord};
 use crate::run::active::Run;
 use crate::run::context::{Context, ModelChoice};
-use crate::run::outcome::{Failure, Outcome, ended};
+use crate::run::outcome::{Failure, Outcome, RunOutput, ended};
 use crate::run::parts::Parts;
 use crate::run::past::sarif;
 use crate::run::ready;
@@ -158,14 +158,11 @@ fn concluded(
 fn printing(
     arguments: &ConsistencyArgs,
     document: Option<Value>,
-    ended: Result<Outcome, Failure>,
+    mut ended: Result<Outcome, Failure>,
 ) -> Result<Outcome, Failure> {
     let printed = document.filter(|_| arguments.findings_file.is_none());
-    let report = printed.map(Box::new);
-    match ended {
-        Ok(outcome) => Ok(Outcome { report, ..outcome }),
-        Err(failure) => Err(Failure { report, ..failure }),
-    }
+    RunOutput::of(&mut ended).report = printed.map(Box::new);
+    ended
 }
 
 fn report(

@@ -13,7 +13,7 @@ use crate::model::ModelTable;
 use crate::project::Project;
 use crate::project::home::CHAT;
 use crate::run::context::Context;
-use crate::run::outcome::{Failure, Outcome};
+use crate::run::outcome::{Failure, Outcome, RunOutput};
 use crate::sys::environment::Environment;
 use crate::sys::error::Error;
 use crate::sys::files::PathError;
@@ -99,12 +99,11 @@ pub fn demo(
         ..context.clone()
     };
     introduce(&context, arguments.chat);
-    let below = |log: String| shown.join(log).display().to_string();
     let words: Vec<OsString> = command.split(' ').map(Into::into).collect();
-    let outcome = run(&context, &words).map_err(|failure| Failure {
-        log: failure.log.clone().map(below),
-        ..failure
-    })?;
+    let mut done = run(&context, &words);
+    if let Some(log) = &mut RunOutput::of(&mut done).log {
+        *log = shown.join(&*log).display().to_string();
+    }
     let look = if tracked {
         "git diff"
     } else {
@@ -112,9 +111,8 @@ pub fn demo(
     };
     let directory = shell_quoted(&shown.display().to_string());
     Ok(Outcome {
-        log: outcome.log.clone().map(below),
         next: Some(format!("see for yourself: cd {directory} && {look}")),
-        ..outcome
+        ..done?
     })
 }
 

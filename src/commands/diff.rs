@@ -38,14 +38,11 @@ pub fn diff(context: &Context<'_>, run: Option<&Path>, as_stat: bool) -> Result<
     let changes = run.changes(project)?;
     let files = &changes.files;
     let stat = diff::stat(files);
-    let text = if as_stat {
-        stat.text(WIDTH)
-    } else {
-        diff::text(files)
-    };
-    let mut outcome = Outcome::shown(text, data(&run, &stat, files));
+    let mut outcome = Outcome::shown(stat.text(WIDTH), data(&run, &stat, files));
+    if !as_stat {
+        outcome.output.set_diff(diff::text(files));
+    }
     outcome.is_paged = true;
-    outcome.is_diff = !as_stat && !files.is_empty();
     outcome.warnings = changes.doubts;
     if files.is_empty() {
         let undecided = run.choice().filter(|choice| choice.taken.is_none());

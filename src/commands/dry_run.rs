@@ -83,10 +83,7 @@ pub fn dry_run(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result
                 ..outcome
             })
         }
-        Err(problem) => Err(Failure {
-            text: outcome.text,
-            ..Failure::from(problem)
-        }),
+        Err(problem) => Err(Failure::from(problem).with_text(outcome.output.text)),
     }
 }
 

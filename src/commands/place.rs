@@ -12,7 +12,7 @@ use crate::commands::command_line::Cli;
 use crate::commands::error::CommandError;
 use crate::project::place::{self, FoundRoot};
 use crate::run::context::Context;
-use crate::run::outcome::{Failure, Outcome};
+use crate::run::outcome::{Failure, Outcome, RunOutput};
 use crate::sys::files::open_directory;
 
 /// The project of a command, and its position relative to the current directory.
@@ -133,23 +133,14 @@ impl ProjectPlace {
     }
 
     /// Returns the command's outcome, with the path of the run's folder relative to the current directory.
-    pub fn seen_from(&self, done: Result<Outcome, Failure>) -> Result<Outcome, Failure> {
-        let way = place::relative(&self.here, self.root());
-        let seen = |log: String| {
-            if self.is_here() {
-                log
-            } else {
-                way.join(log).display().to_string()
-            }
-        };
-        done.map(|outcome| Outcome {
-            log: outcome.log.clone().map(seen),
-            ..outcome
-        })
-        .map_err(|failure| Failure {
-            log: failure.log.clone().map(seen),
-            ..failure
-        })
+    pub fn seen_from(&self, mut done: Result<Outcome, Failure>) -> Result<Outcome, Failure> {
+        if let Some(log) = &mut RunOutput::of(&mut done).log
+            && !self.is_here()
+        {
+            let way = place::relative(&self.here, self.root());
+            *log = way.join(&*log).display().to_string();
+        }
+        done
     }
 
     fn is_here(&self) -> bool {

@@ -9,7 +9,7 @@ use crate::commands::command::Command;
 use crate::commands::command_line::Cli;
 use crate::record::event::{Event, Reporter as _};
 use crate::record::result::RunRecord;
-use crate::run::outcome::{Failure, Outcome};
+use crate::run::outcome::{Failure, Outcome, RunOutput, TextForm};
 use crate::run::past::sarif;
 use crate::sys::exit::Exit;
 use crate::sys::text::line_end;
@@ -23,10 +23,7 @@ pub fn report_outcome(
     mut done: Result<Outcome, Failure>,
     pager: impl FnOnce() -> Option<Pager>,
 ) -> Exit {
-    let record = match &mut done {
-        Ok(outcome) => &mut outcome.record,
-        Err(failure) => &mut failure.record,
-    };
+    let record = &mut RunOutput::of(&mut done).record;
     if output.format() == OutputFormat::Sarif
         && let Some(record) = record
     {
@@ -46,7 +43,7 @@ fn only_the_result(cli: &Cli, mut outcome: Outcome) -> Outcome {
         outcome.next = None;
         // The table is optional, unless `--budget` needs it to suggest what to leave out.
         if matches!(&cli.command, Some(Command::Rollup(rollup)) if rollup.budget.is_none()) {
-            outcome.text = None;
+            outcome.output.text = None;
         }
     }
     outcome
@@ -60,9 +57,11 @@ fn succeeded(
     for warning in &outcome.warnings {
         output.event(&Event::Warning(warning.clone()));
     }
-    let (is_run, log) = (outcome.record.is_some(), outcome.log.clone());
-    let is_agents = outcome.record.as_ref().is_some_and(|it| it.agent.is_some());
-    let report = outcome.report.take();
+    let RunOutput { record, log, .. } = &outcome.output;
+    let (is_run, log) = (record.is_some(), log.clone());
+    let is_agents = record.as_ref().is_some_and(|it| it.agent.is_some());
+    let form = outcome.output.form;
+    let report = outcome.output.report.take();
     let is_answer = outcome.is_answer;
     let answered = if is_answer {
         output.answer(&outcome.summary)
@@ -71,21 +70,20 @@ fn succeeded(
     };
     if is_answer
         && output.format() == OutputFormat::Text
-        && let Some(log) = outcome.log.take()
+        && let Some(log) = outcome.output.log.take()
     {
         // Standard output must contain only the answer.
         output.event(&Event::Notice(format!("log: {log}")));
     }
-    let text = match outcome.text.take_if(|_| outcome.is_document) {
-        Some(document) => document,
-        None => result_text(&outcome),
+    let text = match form {
+        TextForm::Document => outcome.output.text.take().unwrap_or_default(),
+        TextForm::Plain | TextForm::Diff => result_text(&outcome),
     };
-    let is_diff = outcome.is_diff;
     let pager = outcome.is_paged.then(pager).flatten();
     let written = answered.and_then(|()| match &report {
         Some(report) => output.report(report, || document(output, outcome)),
-        None if outcome.is_document => output.document(&text),
-        None => output.result((&text, is_diff), pager.as_ref(), || {
+        None if form == TextForm::Document => output.document(&text),
+        None => output.result((&text, form == TextForm::Diff), pager.as_ref(), || {
             document(output, outcome)
         }),
     });
@@ -105,14 +103,14 @@ fn succeeded(
 }
 
 fn failed(output: &Output<'_>, failure: &Failure) -> Exit {
-    let Failure { error, log, .. } = failure;
-    let exit = error.exit();
-    if let (Some(text), OutputFormat::Text) = (&failure.text, output.format()) {
+    let (error, shown) = (&failure.error, &failure.output);
+    let is_text = output.format() == OutputFormat::Text;
+    if let Some(text) = shown.text.as_ref().filter(|_| is_text) {
         // A failure to write this matters less than the error that follows.
         let text = format!("{text}\n");
-        let _ = output.result((&text, failure.is_diff), None, || Value::Null);
+        let _ = output.result((&text, shown.form == TextForm::Diff), None, || Value::Null);
     }
-    if let (Some(report), OutputFormat::Text) = (&failure.report, output.format())
+    if let Some(report) = shown.report.as_ref().filter(|_| is_text)
         && let Err(error) = output.report(report, || Value::Null)
     {
         // The exit code reports the original failure, which matters more than the write error.
@@ -121,15 +119,18 @@ fn failed(output: &Output<'_>, failure: &Failure) -> Exit {
     }
     // Programs get the long form of the error.
     let message = format!("{error:#}");
-    output.error(&message, failure.hint().as_deref(), log.as_deref(), || {
-        document_of(output, failure)
-    });
-    exit
+    output.error(
+        &message,
+        failure.hint().as_deref(),
+        shown.log.as_deref(),
+        || document_of(output, failure),
+    );
+    error.exit()
 }
 
 /// Returns the record of a failure.
 fn document_of(output: &Output<'_>, failure: &Failure) -> Value {
-    let record = failure.record.as_deref();
+    let record = failure.output.record.as_deref();
     record.map_or(Value::Null, |record| of_run(output, record))
 }
 
@@ -151,9 +152,9 @@ pub fn report_early(output: &Output<'_>, error: &Failure) {
 fn result_text(outcome: &Outcome) -> String {
     // An agent's answer has already been printed.
     let said = Some(&outcome.summary).filter(|said| !said.is_empty() && !outcome.is_answer);
-    let log = outcome.log.as_ref().map(|log| format!("log: {log}"));
+    let log = outcome.output.log.as_ref().map(|log| format!("log: {log}"));
     let lines = [
-        outcome.text.as_ref(),
+        outcome.output.text.as_ref(),
         said,
         log.as_ref(),
         outcome.next.as_ref(),
@@ -164,7 +165,7 @@ fn result_text(outcome: &Outcome) -> String {
 
 /// Returns the result for programs: a run's record, the requested data, or a confirmation.
 fn document(output: &Output<'_>, outcome: Outcome) -> Value {
-    match (outcome.record, outcome.data) {
+    match (outcome.output.record, outcome.data) {
         (Some(record), _) => of_run(output, &record),
         (None, Some(data)) => data,
         (None, None) => serde_json::json!({"schema": 1, "done": outcome.summary}),

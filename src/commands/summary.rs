@@ -10,7 +10,7 @@ use crate::commands::command_line::Cli;
 use crate::commands::error::CommandError;
 use crate::record::result::RunRecord;
 use crate::run::context::Context;
-use crate::run::outcome::{Failure, Outcome};
+use crate::run::outcome::{Failure, Outcome, record_of};
 use crate::run::past::history::PastRun;
 use crate::run::past::story::block::{Block, Section};
 use crate::run::past::story::sources::Sources;
@@ -64,19 +64,15 @@ impl SummaryFile {
 
 /// Writes the summary of a run's result. A failure is only a warning, since the run itself is complete.
 pub fn summarize(summary: SummaryFile, context: &Context<'_>, done: &Result<Outcome, Failure>) {
-    let (record, said) = match done {
-        Ok(done) => (&done.record, &*done.summary),
-        Err(failure) => (&failure.record, ""),
-    };
     let mut painter = Painter {
         redactor: context.redactor,
         page: String::new(),
     };
-    if let Some(record) = record {
+    if let Some(record) = record_of(done) {
         painter.run(context, record);
     } else {
         painter.title("## code-commit:", "done");
-        painter.quote(said);
+        painter.quote(done.as_ref().map_or("", |done| &done.summary));
     }
     // The summary may be sent to `/dev/stdout`, or printed by a later step of the CI job.
     let text = without_ci_commands(&painter.page);

@@ -18,7 +18,7 @@ use miette::MietteDiagnostic;
 use self::menu::{chosen_model, chosen_session, table_menu};
 pub use self::session_facts::SessionFacts;
 use self::slash::{Slash, SlashLine};
-use self::tally::{Tally, record_of};
+use self::tally::Tally;
 use super::stored_session::SessionChoice;
 use super::{diff, last, undo};
 use crate::agent::AgentError;
@@ -26,7 +26,7 @@ use crate::record::event::Event;
 use crate::record::result;
 use crate::record::todos::Todo;
 use crate::run::context::Context;
-use crate::run::outcome::{Failure, Outcome};
+use crate::run::outcome::{Failure, Outcome, TextForm, record_of};
 use crate::sys::exit::Exit;
 use crate::sys::interrupt::Interrupted;
 use crate::ui::input::{Typed, User};
@@ -406,8 +406,8 @@ impl<'t> Talk<'t> {
         for warning in outcome.warnings {
             self.context.warn(warning);
         }
-        if let Some(text) = outcome.text.filter(|text| !text.is_empty()) {
-            let shown = if outcome.is_diff {
+        if let Some(text) = outcome.output.text.filter(|text| !text.is_empty()) {
+            let shown = if outcome.output.form == TextForm::Diff {
                 Event::ShownDiff
             } else {
                 Event::Shown
@@ -517,10 +517,7 @@ pub fn left(session: Option<String>, talked: Result<(), Failure>) -> Result<Outc
     );
     match talked {
         Ok(()) => Ok(Outcome::new(text)),
-        Err(failure) if failure.error.is::<MietteDiagnostic>() => Err(Failure {
-            text: Some(text),
-            ..failure
-        }),
+        Err(failure) if failure.error.is::<MietteDiagnostic>() => Err(failure.with_text(text)),
         Err(failure) => Err(failure),
     }
 }
@@ -573,8 +570,8 @@ pub fn tell(
     user: &User,
 ) -> Result<bool, Failure> {
     let failure = match done {
-        Ok(Outcome { summary, log, .. }) => {
-            context.reporter.event(&Event::Finished { summary, log });
+        Ok(outcome) => {
+            context.reporter.event(&outcome.event());
             return Ok(false);
         }
         Err(failure) => failure,
@@ -594,7 +591,7 @@ pub fn tell(
     } else {
         (failure.error.to_string(), failure.hint())
     };
-    let log = failure.log;
+    let log = failure.output.log;
     context.reporter.event(&Event::Failed { error, hint, log });
     Ok(is_stopped)
 }

@@ -2,7 +2,7 @@
 
 use super::active::Run;
 use super::context::Context;
-use super::outcome::{Failure, Outcome};
+use super::outcome::{Failure, Outcome, RunOutput};
 use super::tree::RunTree;
 use crate::edit::changes::SavedFile;
 use crate::project::Project;
@@ -12,7 +12,6 @@ use crate::record::run_files::UNAPPLIED;
 use crate::run::past::history::{PastRun, file_change};
 use crate::run::past::warnings;
 use crate::sys::diff::{self, FileChange, FileStat, FileState, MAX_BYTES, Stat};
-use crate::sys::error::Error;
 use crate::sys::files::{self, Links, MIB};
 
 /// Maximum size of a file whose lines are counted, in bytes.
@@ -108,28 +107,21 @@ fn stat(changes: &[FileChange], too_large: Vec<FileStat>) -> Stat {
 ///
 /// # Errors
 /// Fails if the run failed, or the record of its changes cannot be read.
-pub fn with_diff(project: &Project, outcome: Result<Outcome, Failure>) -> Result<Outcome, Failure> {
-    let diff = |log: Option<&str>| -> Result<Option<String>, Error> {
-        let changes = PastRun::at(project, log.unwrap_or_default()).changes(project)?;
-        Ok(Some(diff::text(&changes.files)))
-    };
-    match outcome {
-        Ok(outcome) => {
-            let text = diff(outcome.log.as_deref())?;
-            Ok(Outcome {
-                is_diff: text.as_ref().is_some_and(|text| !text.is_empty()),
-                text,
-                ..outcome
-            })
-        }
-        // The original error matters more than a diff that cannot be read.
-        Err(failure) if failure.tree == TreeState::Changed => Err(Failure {
-            text: diff(failure.log.as_deref()).unwrap_or_default(),
-            is_diff: true,
-            ..failure
-        }),
-        failed => failed,
+pub fn with_diff(
+    project: &Project,
+    mut done: Result<Outcome, Failure>,
+) -> Result<Outcome, Failure> {
+    if matches!(&done, Err(failure) if failure.tree != TreeState::Changed) {
+        return done;
     }
+    let log = RunOutput::of(&mut done).log.as_deref();
+    match PastRun::at(project, log.unwrap_or_default()).changes(project) {
+        Ok(changes) => RunOutput::of(&mut done).set_diff(diff::text(&changes.files)),
+        // The original error matters more than a diff that cannot be read.
+        Err(unread) if done.is_ok() => return Err(unread.into()),
+        Err(_) => {}
+    }
+    done
 }
 
 /// Returns the run's own changes that can be compared line by line, and those that are too large for that.

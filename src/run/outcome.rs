@@ -15,42 +15,88 @@ pub struct Outcome {
     pub summary: String,
     /// True if the summary is a model's answer, in Markdown.
     pub is_answer: bool,
-    /// The requested output as plain text, such as a diff or a list.
-    pub text: Option<String>,
-    /// True if the text is a unified diff.
-    pub is_diff: bool,
-    /// True if the text is a document for programs, in a JSON format.
-    pub is_document: bool,
+    /// The requested output.
+    pub output: RunOutput,
     /// True if output longer than the terminal is shown in a pager.
     pub is_paged: bool,
     /// The same output as data, for programs.
     pub data: Option<Value>,
-    /// Data for programs, printed instead of the text on stdout; failing to print it is an error.
-    pub report: Option<Box<Value>>,
-    /// The run's folder, relative to the directory of the command, if it has one.
-    pub log: Option<String>,
     /// Warnings for the user that no run has shown yet.
     pub warnings: Vec<String>,
     /// A suggestion for the next step.
     pub next: Option<String>,
+}
+
+/// The output of a command, whether or not it succeeded.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RunOutput {
+    /// The text for stdout, such as a diff or a list.
+    pub text: Option<String>,
+    /// The form of the text.
+    pub form: TextForm,
+    /// Data for programs, printed on stdout instead of the text of a success, or after that of a failure. Failing to
+    /// print it is an error.
+    pub report: Option<Box<Value>>,
+    /// The run's folder, relative to the directory of the command, if it has one.
+    pub log: Option<String>,
     /// The run's record, if it has one.
     pub record: Option<Box<RunRecord>>,
 }
 
+/// The form of a text for stdout.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum TextForm {
+    #[default]
+    Plain,
+    /// A unified diff.
+    Diff,
+    /// A document for programs, in a JSON format.
+    Document,
+}
+
+impl RunOutput {
+    /// Returns the output of a command, whether or not it succeeded.
+    pub(crate) fn of(done: &mut Result<Outcome, Failure>) -> &mut Self {
+        match done {
+            Ok(outcome) => &mut outcome.output,
+            Err(failure) => &mut failure.output,
+        }
+    }
+
+    /// Makes a unified diff the text.
+    pub fn set_diff(&mut self, diff: String) {
+        if !diff.is_empty() {
+            self.form = TextForm::Diff;
+        }
+        self.text = Some(diff);
+    }
+}
+
+impl From<String> for RunOutput {
+    fn from(text: String) -> Self {
+        Self {
+            text: Some(text),
+            ..Self::default()
+        }
+    }
+}
+
 /// Converts the result and the record of a run to an outcome or a failure.
 pub fn ended(result: Result<String, Error>, record: RunRecord) -> Result<Outcome, Failure> {
-    let (log, tree) = (record.log.clone(), record.tree);
-    let record = Some(Box::new(record));
+    let tree = record.tree;
+    let output = RunOutput {
+        log: record.log.clone(),
+        record: Some(Box::new(record)),
+        ..RunOutput::default()
+    };
     match result {
         Ok(summary) => Ok(Outcome {
-            log,
-            record,
+            output,
             ..Outcome::new(summary)
         }),
         Err(error) => Err(Failure {
             tree,
-            log,
-            record,
+            output,
             ..error.into()
         }),
     }
@@ -68,8 +114,10 @@ impl Outcome {
     /// Creates an outcome that is a document for programs as text, which may be large.
     pub fn document(text: String) -> Self {
         Self {
-            text: Some(text + "\n"),
-            is_document: true,
+            output: RunOutput {
+                form: TextForm::Document,
+                ..(text + "\n").into()
+            },
             ..Self::default()
         }
     }
@@ -77,7 +125,7 @@ impl Outcome {
     /// Creates an outcome that is one of the program's own documents, printed verbatim.
     pub fn verbatim(text: Vec<u8>) -> Self {
         Self {
-            text: Some(String::from_utf8(text).unwrap_or_default()),
+            output: String::from_utf8(text).unwrap_or_default().into(),
             ..Self::default()
         }
     }
@@ -85,7 +133,7 @@ impl Outcome {
     /// Creates an outcome that consists of the requested output, as text and as data.
     pub fn shown(text: impl Into<String>, data: Value) -> Self {
         Self {
-            text: Some(text.into()),
+            output: text.into().into(),
             data: Some(data),
             ..Self::default()
         }
@@ -95,6 +143,14 @@ impl Outcome {
     pub fn with_summary(mut self, summary: impl Into<String>) -> Self {
         self.summary = summary.into();
         self
+    }
+
+    /// Returns the event that reports it.
+    pub fn event(&self) -> Event {
+        Event::Finished {
+            summary: self.summary.clone(),
+            log: self.output.log.clone(),
+        }
     }
 
     /// Returns the same outcome as data, too.
@@ -113,27 +169,19 @@ pub(crate) struct Failure {
     pub advice: Advice,
     /// The state of the project's files.
     pub tree: TreeState,
-    /// The run's folder, relative to the directory of the command, if it was created.
-    pub log: Option<String>,
-    /// The run's record, if it has one.
-    pub record: Option<Box<RunRecord>>,
-    /// Output that can be shown despite the failure, as text.
-    pub text: Option<String>,
-    /// True if the text is a unified diff.
-    pub is_diff: bool,
-    /// The same output for a program that reads it, even when stdout gets text.
-    pub report: Option<Box<Value>>,
+    /// Output that can be shown despite the failure.
+    pub output: RunOutput,
 }
 
 impl Failure {
     /// Adds the record of a command that failed before it had a run; `began` and `ended` are the times of the command.
     pub fn recorded(mut self, command: &str, [began, ended]: [DateTime<FixedOffset>; 2]) -> Self {
-        if self.record.is_none() {
+        if self.output.record.is_none() {
             let mut record = RunRecord::new("", self.error.exit(), began);
             record.seconds = Seconds((ended - began).to_std().unwrap_or_default());
             record.workflow = command.to_owned().into();
             record.end_with(&self.error, self.hint());
-            self.record = Some(Box::new(record));
+            self.output.record = Some(Box::new(record));
         }
         self
     }
@@ -143,14 +191,29 @@ impl Failure {
         result::hint((self.advice)(&self.error), self.tree)
     }
 
+    /// Returns the same failure with a text that is worth reading despite it.
+    pub fn with_text(mut self, text: impl Into<Option<String>>) -> Self {
+        self.output.text = text.into();
+        self
+    }
+
     /// Returns the event that reports it.
     pub fn event(&self) -> Event {
         Event::Failed {
             error: self.error.to_string(),
             hint: self.hint(),
-            log: self.log.clone(),
+            log: self.output.log.clone(),
         }
     }
+}
+
+/// Returns the record of a run, if there is one, whether or not the run succeeded.
+pub(crate) fn record_of(done: &Result<Outcome, Failure>) -> Option<&RunRecord> {
+    let output = match done {
+        Ok(outcome) => &outcome.output,
+        Err(failure) => &failure.output,
+    };
+    output.record.as_deref()
 }
 
 /// A function that finds the hint for an error; a command may supply hints of its own.
@@ -162,11 +225,7 @@ impl<E: Into<Error>> From<E> for Failure {
             error: error.into(),
             advice: Error::hint,
             tree: TreeState::Unchanged,
-            log: None,
-            record: None,
-            text: None,
-            is_diff: false,
-            report: None,
+            output: RunOutput::default(),
         }
     }
 }

@@ -342,10 +342,7 @@ impl<'c> AgentRun<'c> {
         if let Some(worktree) = self.worktree {
             worktree.tree.into_inner().end();
         }
-        outcome.map_err(|failure| Failure {
-            text: unproven.or(failure.text),
-            ..failure
-        })
+        outcome.map_err(|failure| failure.with_text(unproven))
     }
 
     /// Returns the number of the next call, or an error if the limit is reached.

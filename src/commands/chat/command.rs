@@ -128,17 +128,14 @@ fn headless(
         let submission = request.map(|text| submission(context, &text)).transpose()?;
         submission.map(|submission| attach::request(&place, &submission))
     };
-    let done = request::work(&place, answers, asked.as_ref());
+    let mut done = request::work(&place, answers, asked.as_ref());
     proposals::keep_permissions(&place);
-    let redacted = |text: String| redactor.text(&text).into_owned();
-    let redacted_outcome = done.map(|outcome| Outcome {
-        summary: redacted(outcome.summary),
-        ..outcome
-    });
-    redacted_outcome.map_err(|failure| Failure {
-        text: failure.text.map(redacted),
-        ..failure
-    })
+    let redact = |text: &mut String| *text = redactor.text(text).into_owned();
+    match &mut done {
+        Ok(outcome) => redact(&mut outcome.summary),
+        Err(failure) => failure.output.text.iter_mut().for_each(redact),
+    }
+    done
 }
 
 /// Expands a user-defined command into a request, after switching to the model that it names.

@@ -21,7 +21,6 @@ use crate::commands::answers::AnswerSource;
 use crate::commands::stored_session::SessionLog as _;
 use crate::commands::talk::question::permission;
 use crate::commands::talk::say;
-use crate::commands::talk::tally::record_of;
 use crate::commands::workspace::PROOF_TIMEOUT;
 use crate::model::message::Role;
 use crate::model::{Purpose, ToolChoice};
@@ -30,7 +29,7 @@ use crate::record::mode::{Mode, SharedMode};
 use crate::record::question::{Answer, Question};
 use crate::record::todos::Todo;
 use crate::run::context::Context;
-use crate::run::outcome::{Failure, Outcome};
+use crate::run::outcome::{Failure, Outcome, record_of};
 use crate::run::recovery;
 use crate::sys::error::{Error, Problem as _};
 use crate::sys::exit::Exit;
@@ -150,18 +149,19 @@ fn in_run(
         worked => worked,
     };
     let is_refused = matches!(&result, Err(error) if error.exit() == Exit::NotPermitted);
-    let finished = run.finish(result);
+    let mut finished = run.finish(result);
     if let Some(record) = record_of(&finished) {
         spending::count(place, record);
     }
-    let answered = finished.map(|outcome| Outcome {
-        is_answer: true,
-        ..outcome
-    });
-    answered.map_err(|failure| Failure {
-        text: failure.text.or(words.filter(|_| is_refused)),
-        ..failure
-    })
+    match &mut finished {
+        Ok(outcome) => outcome.is_answer = true,
+        Err(failure) if is_refused => {
+            let text = &mut failure.output.text;
+            *text = text.take().or(words);
+        }
+        Err(_) => {}
+    }
+    finished
 }
 
 /// Returns the setup of a run of this agent; if `keeps`, the conversation is saved in the session.

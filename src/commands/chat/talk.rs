@@ -296,10 +296,7 @@ impl Chat<'_, '_> {
         // The user must see a command's changes to the permissions before they take effect.
         let looked = proposals::look_at_permissions(self.place, self.user);
         let outcome = done?;
-        talk.context.reporter.event(&Event::Finished {
-            summary: outcome.summary.clone(),
-            log: outcome.log.clone(),
-        });
+        talk.context.reporter.event(&outcome.event());
         looked?;
         match self.plan_to_carry_out(&outcome)? {
             Some(asked) => self.work_on(talk, &asked),

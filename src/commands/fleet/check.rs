@@ -121,10 +121,7 @@ pub fn check(
     let text = columns::folded(&lines.join("\n"), context.reporter.columns(), 2);
     if !problems.is_empty() {
         let error = FleetError::NotReady { problems, count };
-        return Err(Failure {
-            text: Some(text),
-            ..Failure::from(error)
-        });
+        return Err(Failure::from(error).with_text(text));
     }
     let summary = match count {
         0 => NO_TASKS,

@@ -59,7 +59,7 @@ mod tests {
             (Engine::Slurm, "  4|6)\n"),
         ] {
             let outcome = policy(engine);
-            let text = outcome.text.unwrap();
+            let text = outcome.output.text.unwrap();
             assert!(text.contains(rule), "{text}");
             let is_filled = |word: &str| !word.starts_with('@') || !word.ends_with('@');
             assert!(text.split([' ', '[', ']', '\n']).all(is_filled), "{text}");

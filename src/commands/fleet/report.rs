@@ -80,7 +80,7 @@ pub fn report(
             let texts = tables.into_iter().map(|table| text(&table, columns));
             Outcome {
                 is_paged: true,
-                text: Some(texts.collect()),
+                output: texts.collect::<String>().into(),
                 ..Outcome::new(format!("done: the page is in {}", page.display()))
             }
         }

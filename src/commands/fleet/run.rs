@@ -410,10 +410,8 @@ impl<'c> Campaign<'c> {
         let mut record = RunRecord::new(NOT_BEGUN, error.exit(), started);
         record.end_with(&error, error.hint());
         (record.cost, record.seconds) = (Some(spent), Seconds(took));
-        Err(Failure {
-            text: Some(text),
-            record: Some(Box::new(record)),
-            ..Failure::from(error)
-        })
+        let mut failure = Failure::from(error).with_text(text);
+        failure.output.record = Some(Box::new(record));
+        Err(failure)
     }
 }

@@ -140,10 +140,9 @@ impl Ended {
             ..MietteDiagnostic::new(format!("the task `{id}`: {}", error.message))
                 .with_code(format!("{exit}/{}", error.code()))
         };
-        Err(Failure {
-            record: Some(Box::new(self.record.clone())),
-            ..failed.into()
-        })
+        let mut failure = Failure::from(failed);
+        failure.output.record = Some(Box::new(self.record.clone()));
+        Err(failure)
     }
 }
 

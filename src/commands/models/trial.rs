@@ -127,11 +127,9 @@ pub fn trial(
     let text = text(&rates);
     let remembered = counted.and_then(|()| known.remember(&context.project, name, rates));
     let summary = "done: `code-commit models` shows these rates".to_owned();
-    let outcome = run.finish(remembered.map(|()| summary), |_| {})?;
-    Ok(Outcome {
-        text: Some(text),
-        ..outcome
-    })
+    let mut outcome = run.finish(remembered.map(|()| summary), |_| {})?;
+    outcome.output.text = Some(text);
+    Ok(outcome)
 }
 
 /// Asks for all changes, and counts the verdicts in `rates`.

@@ -45,7 +45,7 @@ use crate::record::event::Event;
 use crate::record::orchestration::{EXECUTE_AGENT, OrchestrationRecord, OrchestrationStatus};
 use crate::record::run_files::LINEAGE;
 use crate::run::context::{Context, Stdin};
-use crate::run::outcome::{Failure, Outcome};
+use crate::run::outcome::{Failure, Outcome, RunOutput};
 use crate::sys::environment::{Clock as _, RecordedClock};
 use crate::sys::error::Error;
 use crate::sys::exit::Exit;
@@ -72,10 +72,9 @@ pub fn orchestrate(
 ) -> Result<Outcome, Failure> {
     let begun = match resume::begun(context, arguments)? {
         Some(Begun::Published(report)) => {
-            return Ok(Outcome {
-                report: serde_json::to_value(report).ok().map(Box::new),
-                ..Outcome::new("the work is published already: nothing was done")
-            });
+            let mut outcome = Outcome::new("the work is published already: nothing was done");
+            outcome.output.report = serde_json::to_value(report).ok().map(Box::new);
+            return Ok(outcome);
         }
         Some(Begun::Work(work)) => Some(*work),
         None => None,
@@ -191,16 +190,9 @@ fn carry_out(place: &OrchestratePlace<'_>, answers: AnswerSource<'_>) -> Result<
     drop(client);
     run.with(|run| run.record.orchestration = Some(report.clone()));
     let report = serde_json::to_value(report).unwrap_or_default();
-    match run.finish(result.map(|()| String::new())) {
-        Ok(outcome) => Ok(Outcome {
-            report: Some(Box::new(report)),
-            ..outcome
-        }),
-        Err(failure) => Err(Failure {
-            report: Some(Box::new(report)),
-            ..failure
-        }),
-    }
+    let mut done = run.finish(result.map(|()| String::new()));
+    RunOutput::of(&mut done).report = Some(Box::new(report));
+    done
 }
 
 /// An orchestration in progress.

@@ -219,10 +219,7 @@ fn recap(context: &Context<'_>, stored: &OpenPlan<'_>) {
 /// Returns the final event of a run, for the chat log.
 fn ended<T>(done: &Result<(Outcome, T), Failure>) -> Event {
     match done {
-        Ok((Outcome { summary, log, .. }, _)) => Event::Finished {
-            summary: summary.clone(),
-            log: log.clone(),
-        },
+        Ok((outcome, _)) => outcome.event(),
         Err(failure) => failure.event(),
     }
 }

@@ -90,18 +90,12 @@ pub fn reliability(context: &Context<'_>, wanted: &ReliabilityArgs) -> Result<Ou
         error.map_or_else(|other| other, Error::from)
     })?;
     let percent = u8::try_from(rate.percent(rate.right)).unwrap_or(100);
-    let text = Some(format!("Reliability: {percent}%\n"));
+    let text = format!("Reliability: {percent}%\n");
     let at_least = wanted.at_least;
     if percent < at_least {
-        return Err(Failure {
-            text,
-            ..CommandError::Unreliable { percent, at_least }.into()
-        });
+        let error = CommandError::Unreliable { percent, at_least };
+        return Err(Failure::from(error).with_text(text));
     }
     let data = json!({"schema": 1, "asked": rate.asked, "right": rate.right, "percent": percent});
-    Ok(Outcome {
-        text,
-        data: Some(data),
-        ..Outcome::default()
-    })
+    Ok(Outcome::shown(text, data))
 }

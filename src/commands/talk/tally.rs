@@ -6,7 +6,6 @@ use crate::commands::last::SessionRuns;
 use crate::commands::spent::Spent;
 use crate::model::price::Usd;
 use crate::record::result::{RunRecord, TreeState};
-use crate::run::outcome::{Failure, Outcome};
 use crate::sys::numbers::{counted, elapsed, grouped};
 use crate::ui::tui::status::percentage;
 
@@ -81,14 +80,6 @@ impl Tally {
             counted(self.requests, "request"),
             elapsed(self.took)
         )
-    }
-}
-
-/// Returns the record of a run, if there is one, whether or not the run succeeded.
-pub fn record_of(done: &Result<Outcome, Failure>) -> Option<&RunRecord> {
-    match done {
-        Ok(outcome) => outcome.record.as_deref(),
-        Err(failure) => failure.record.as_deref(),
     }
 }
 

@@ -226,7 +226,7 @@ fn a_run_without_the_projects_files_writes_its_own_folder_and_nothing_else() {
             .root()
             .join(run.with(|run| run.log.name().to_owned()));
         let outcome = run.finish(Ok("done".to_owned())).unwrap();
-        assert!(outcome.record.unwrap().stat.is_none());
+        assert!(outcome.output.record.unwrap().stat.is_none());
         left_behind(&folder);
     });
 }
