@@ -25,6 +25,7 @@ use crate::sys::defaults::is_default;
 use crate::sys::error::Error;
 use crate::sys::exit::Exit;
 use crate::sys::identity::Fingerprint;
+use crate::sys::interrupt::Signal;
 
 /// The version of the record, which is raised when the meaning of a field changes.
 pub const SCHEMA: u32 = 1;
@@ -186,6 +187,15 @@ impl From<Exit> for ExitRecord {
             code: exit.code(),
             name: exit.name().into(),
         }
+    }
+}
+
+impl ExitRecord {
+    /// Returns the exit; `None` if only another version of the program has it.
+    pub fn exit(&self) -> Option<Exit> {
+        let mut signals = Signal::ALL.map(Exit::Interrupted).into_iter();
+        let signal = signals.find(|exit| exit.code() == self.code);
+        signal.or_else(|| Exit::named(&self.name))
     }
 }
 

@@ -26,6 +26,7 @@ use crate::run::past::past_step::PastStep;
 use crate::sys::error::Error;
 use crate::sys::excerpt::Excerpt;
 use crate::sys::excerpt::text::bounded;
+use crate::sys::exit::Exit;
 use crate::sys::files::{self, Links};
 use crate::sys::numbers::counted;
 use crate::sys::text::{escaped, first_lines};
@@ -88,8 +89,8 @@ impl Resumption {
         if run.workflow() != "commit" {
             return not(RunError::OtherWorkflow(folder, "a change"));
         }
-        let exit = run.record.as_ref().map(|record| record.exit.name.clone());
-        if exit.as_deref() == Some("done") {
+        let exit = run.record.as_ref().and_then(|record| record.exit.exit());
+        if exit == Some(Exit::Done) {
             return not(RunError::NothingToResume(folder));
         }
         let mut steps = run.steps(&context.project);
@@ -113,7 +114,7 @@ impl Resumption {
             folder,
             inputs,
             steps,
-            used_up: exit.as_deref() == Some("build-failed"),
+            used_up: exit == Some(Exit::BuildFailed),
             last_repair,
         })
     }

@@ -27,7 +27,9 @@ impl Error {
     pub fn exit(&self) -> Exit {
         let code = self.code().map(|code| code.to_string());
         let name = code.as_deref().map(|code| code.split('/').next());
-        name.flatten().map_or(Exit::LocalIo, Exit::named)
+        name.flatten()
+            .and_then(Exit::named)
+            .unwrap_or(Exit::LocalIo)
     }
 
     /// Returns the reason, for programs; with several problems, that of the first one that a retry cannot resolve.

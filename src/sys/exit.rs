@@ -1,6 +1,7 @@
 //! The exit status of the process: the contract's exit codes and their names. Plain data.
 
 use super::interrupt::Signal;
+use super::reason;
 
 /// The codes after which the same command may succeed later, and after which an engine requeues a task.
 pub const REQUEUED: [u8; 2] = [4, 6];
@@ -64,7 +65,7 @@ impl Exit {
     /// All statuses that have a fixed code and name, with the reason of errors that give no other; if empty, it has the
     /// same name.
     const ALL: [(Self, u8, &'static str, &'static str); 24] = [
-        (Self::Done, 0, "done", "disk"),
+        (Self::Done, 0, "done", reason::DISK),
         // Code 1: the goal of the run was not reached.
         (Self::BuildFailed, 1, "build-failed", "build"),
         (Self::GateChanged, 1, "gate-changed", ""),
@@ -75,7 +76,7 @@ impl Exit {
         (Self::AuditFailed, 1, "audit-failed", ""),
         (Self::ToolsFailed, 1, "tools-failed", ""),
         (Self::LoopLimit, 1, "loop-limit", ""),
-        (Self::OverBudget, 1, "over-budget", "budget"),
+        (Self::OverBudget, 1, "over-budget", reason::BUDGET),
         (Self::NotPermitted, 1, "not-permitted", ""),
         (Self::StepFailed, 1, "step-failed", ""),
         (Self::Stopped, 1, "stopped", ""),
@@ -88,7 +89,7 @@ impl Exit {
         (Self::ModelFailed, 4, "model-failed", "server"),
         (Self::McpFailed, 4, "mcp-failed", ""),
         (Self::ReplyRejected, 5, "reply-rejected", "malformed"),
-        (Self::LocalIo, 6, "local-io", "disk"),
+        (Self::LocalIo, 6, "local-io", reason::DISK),
     ];
 
     /// Returns all codes of failures, in ascending order.
@@ -102,13 +103,11 @@ impl Exit {
     }
 
     /// Returns the exit with this name in the contract, or the one for the signal with this name.
-    pub(super) fn named(name: &str) -> Self {
+    pub(crate) fn named(name: &str) -> Option<Self> {
         let known = Self::ALL.iter().find(|(_, _, known, _)| *known == name);
         let signal = || Signal::ALL.into_iter().find(|signal| signal.name() == name);
-        match known {
-            Some((exit, ..)) => *exit,
-            None => signal().map_or(Self::LocalIo, Self::Interrupted),
-        }
+        let known = known.map(|(exit, ..)| *exit);
+        known.or_else(|| signal().map(Self::Interrupted))
     }
 
     /// Returns the code, its name in the contract, and the reason of errors that give no other.
@@ -118,7 +117,7 @@ impl Exit {
             (_, Some((_, code, name, ""))) => (*code, name, name),
             (_, Some((_, code, name, reason))) => (*code, name, reason),
             // Unreachable: the table contains all other statuses.
-            _ => (6, "local-io", "disk"),
+            _ => (6, "local-io", reason::DISK),
         }
     }
 

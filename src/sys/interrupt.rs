@@ -35,7 +35,7 @@ pub enum Signal {
 }
 
 impl Signal {
-    pub(super) const ALL: [Self; 3] = [Self::Int, Self::Term, Self::Hup];
+    pub(crate) const ALL: [Self; 3] = [Self::Int, Self::Term, Self::Hup];
 
     /// Returns the signal's number, which is the same on every Unix.
     pub fn number(self) -> u8 {

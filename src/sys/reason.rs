@@ -11,6 +11,13 @@ pub struct Reason {
     pub http_status: Option<u16>,
 }
 
+/// Another command works on the same.
+pub const LOCKED: &str = "locked";
+/// The budget is used up.
+pub const BUDGET: &str = "budget";
+/// A local read or write failed.
+pub const DISK: &str = "disk";
+
 /// All reasons: of the project, the command line or the environment; of the call; of the reply; of the build; of the
 /// machine; and of an agent's work.
 pub(crate) const REASONS: &str = "usage missing-input no-key key-rejected settings locked stale not-clean baseline credentials-found window \

@@ -19,6 +19,7 @@ use crate::run::ready::Ready;
 use crate::run::selection::RecordedReplies;
 use crate::sys::error::Error;
 use crate::sys::excerpt::lossy;
+use crate::sys::exit::Exit;
 use crate::sys::files::{self, Links, MIB};
 use crate::sys::numbers::counted;
 
@@ -51,7 +52,8 @@ impl ResumedReport {
             return not(RunError::OtherWorkflow(folder, "a report"));
         }
         let lacks_findings = |record: &RunRecord| with_findings && record.findings.is_none();
-        let is_done = |record: &RunRecord| record.exit.name == "done" && !lacks_findings(record);
+        let is_done =
+            |record: &RunRecord| record.exit.exit() == Some(Exit::Done) && !lacks_findings(record);
         if run.record.as_ref().is_some_and(is_done) {
             return not(RunError::NothingToResume(folder));
         }
@@ -115,8 +117,8 @@ pub fn unchanged(
     with_findings: bool,
 ) -> Result<Option<(String, RunRecord)>, Error> {
     let is_written = |run: &PastRun| {
-        let exit = run.record.as_ref().map(|record| &*record.exit.name);
-        run.workflow() == WORKFLOW && matches!(exit, Some("done" | "findings"))
+        let exit = run.record.as_ref().and_then(|record| record.exit.exit());
+        run.workflow() == WORKFLOW && matches!(exit, Some(Exit::Done | Exit::Findings))
     };
     let last = latest(&context.project)?.find(is_written);
     let is_same = |run: &PastRun, record: &RunRecord| {

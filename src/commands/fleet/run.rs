@@ -33,6 +33,7 @@ use crate::run::outcome::{Failure, Outcome};
 use crate::sys::error::Error;
 use crate::sys::exit::Exit;
 use crate::sys::files::PathError;
+use crate::sys::reason;
 use crate::sys::text::{self, one_line};
 use crate::ui::OutputFormat;
 use crate::ui::columns;
@@ -255,28 +256,24 @@ impl<'c> Campaign<'c> {
     fn note(&mut self, index: usize, record: Option<&RunRecord>) {
         let is_alone = self.running.is_empty() && self.held.is_empty();
         // A killed process has not reported how it ended.
-        let (code, name, reason, is_retryable) = match record {
-            Some(record) => {
-                let error = record.error.as_ref();
-                let reason = error.map_or("", |error| &*error.reason);
-                let is_retryable = error.is_some_and(|error| error.retryable);
-                (record.exit.code, &*record.exit.name, reason, is_retryable)
-            }
-            None => (6, "local-io", "disk", true),
-        };
+        let killed = Exit::LocalIo.into();
+        let exit = record.map_or(&killed, |record| &record.exit);
+        let error = record.and_then(|record| record.error.as_ref());
+        let reason = error.map_or("", |error| &*error.reason);
+        let is_retryable = error.map_or(record.is_none(), |error| error.retryable);
         let has_begun = record.is_some_and(|record| record.workflow != NOT_BEGUN);
         self.is_short = false;
-        if reason == "locked" {
+        if reason == reason::LOCKED {
             self.held.insert(index);
             return self.queue.push_back(index);
         }
-        if !has_begun && reason == "budget" && !is_alone {
+        if !has_begun && reason == reason::BUDGET && !is_alone {
             self.is_short = true;
             return self.queue.push_back(index);
         }
         let cost = record.and_then(|record| record.cost);
         self.spent = self.spent + cost.unwrap_or_default();
-        if self.context.interrupt.check().is_err() && code >= 128 {
+        if self.context.interrupt.check().is_err() && exit.code >= 128 {
             return;
         }
         if is_retryable && self.tries[index] < RETRIES {
@@ -284,18 +281,17 @@ impl<'c> Campaign<'c> {
             return self.queue.push_back(index);
         }
         self.ended += 1;
-        self.states[index] = if !has_begun && reason == "budget" {
+        self.states[index] = if !has_begun && reason == reason::BUDGET {
             State::Unpaid
         } else {
-            State::Ended(code, name.to_owned())
+            State::Ended(exit.code, exit.name.clone().into_owned())
         };
-        let error = record.and_then(|record| record.error.as_ref());
         let line = index + 1;
         let problem = error.map(|error| match one_line(&error.message, LONGEST_PROBLEM) {
             problem if has_begun => format!("  {problem}"),
             problem => format!("  line {line}: {problem}"),
         });
-        self.report_task(index, name, cost, &problem.unwrap_or_default());
+        self.report_task(index, &exit.name, cost, &problem.unwrap_or_default());
     }
 
     /// Reports an ended task. On a terminal, where a table counts the others, reports only failures.

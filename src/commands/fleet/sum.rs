@@ -18,13 +18,12 @@ use crate::record::result::{ExitRecord, RunRecord, StatRecord};
 use crate::record::seconds::Seconds;
 use crate::run::context::Context;
 use crate::sys::error::Error;
+use crate::sys::exit::Exit;
 use crate::sys::files::{self, IfThere as _, PathError};
 use crate::sys::numbers::{elapsed, grouped};
 
 /// Maximum number of changes to look at first.
 const FIRST: usize = 10;
-/// Exits that mean that the change affects its own gate.
-const GATE_EXITS: [&str; 2] = ["gate-changed", "gate-weakened"];
 
 /// A task as shown in reports.
 #[derive(Debug, Default, Serialize)]
@@ -68,8 +67,9 @@ impl TaskRow {
     fn new(id: String, Ended { record, task }: Ended) -> Self {
         let usage = record.usage().unwrap_or_default();
         let gate = record.gate.as_ref().map(|gate| gate.change);
+        let exit = record.exit.exit();
         let gate_changed = gate == Some(GateChange::Changed)
-            || GATE_EXITS.contains(&&*record.exit.name)
+            || matches!(exit, Some(Exit::GateChanged | Exit::GateWeakened))
             || !record.warning_details.is_empty();
         Self {
             id,

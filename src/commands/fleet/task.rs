@@ -37,7 +37,7 @@ use crate::sys::error::Error;
 use crate::sys::exit::{Exit, REQUEUED};
 use crate::sys::file_lock::{self, FileLock, LockProblem};
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
-use crate::sys::interrupt::Signal;
+use crate::sys::reason;
 use crate::sys::text::{cut, first_line};
 
 /// Maximum size of a result, in bytes.
@@ -131,10 +131,10 @@ impl Ended {
             let done = Outcome::new(format!("done: the task `{id}`"));
             return Ok(done.with_data(self.document()));
         };
-        let code = self.record.exit.code;
-        let mut signals = [Signal::Int, Signal::Term, Signal::Hup].into_iter();
-        let signal = signals.find(|signal| INTERRUPTED + signal.number() == code);
-        let exit = signal.map_or(&*self.record.exit.name, |signal| signal.name());
+        let exit = match self.record.exit.exit() {
+            Some(Exit::Interrupted(signal)) => signal.name(),
+            _ => &self.record.exit.name,
+        };
         let failed = MietteDiagnostic {
             help: error.hint.clone(),
             ..MietteDiagnostic::new(format!("the task `{id}`: {}", error.message))
@@ -159,7 +159,7 @@ fn is_final(record: &RunRecord) -> bool {
 /// Returns `true` if a run ended because its budget was used up.
 fn is_short(record: &RunRecord) -> bool {
     let error = record.error.as_ref();
-    error.is_some_and(|error| error.reason == "budget")
+    error.is_some_and(|error| error.reason == reason::BUDGET)
 }
 
 /// Runs the task on a line of the manifest, unless it is done.
@@ -302,7 +302,8 @@ impl Attempt<'_> {
             return Err(problem);
         }
         // Another process has the task, its run was killed, or the budget is used up: no result is written.
-        let passes = ["locked", "disk", "budget"].contains(&problem.reason().name);
+        let passes =
+            [reason::LOCKED, reason::DISK, reason::BUDGET].contains(&problem.reason().name);
         if passes || !problem.is::<FleetError>() {
             return Err(problem);
         }
@@ -389,7 +390,7 @@ impl Attempt<'_> {
         remove(&output)?;
         let record: RunRecord = parsed.ok_or_else(|| FleetError::Killed(task.id.clone()))?;
         let error = record.error.as_ref();
-        if error.is_some_and(|error| error.reason == "locked") {
+        if error.is_some_and(|error| error.reason == reason::LOCKED) {
             return Err(held(&task.id));
         }
         Ok(record)

@@ -13,6 +13,7 @@ use crate::record::result::RunRecord;
 use crate::record::run_files::{Artifact, ERROR_LINE};
 use crate::record::seconds::Seconds;
 use crate::record::step::{Action, BuildRecord, Step};
+use crate::sys::exit::Exit;
 use crate::sys::text::{cut, one_line};
 
 /// The maximum length of a text, in characters.
@@ -168,7 +169,7 @@ impl Trace<'_> {
     fn failure(&self, step: &Step) -> Option<&str> {
         let mut calls = self.steps.iter().rev().filter(|step| step.model.is_some());
         let is_last = calls.next().is_some_and(|last| last.id() == step.id());
-        let ends_run = is_last && self.record.exit.name == "model-failed";
+        let ends_run = is_last && self.record.exit.exit() == Some(Exit::ModelFailed);
         let error = self.record.error.as_ref().filter(|_| is_last);
         let reason = error.map_or("_OTHER", |error| &error.reason);
         (step.finish.is_none() || ends_run).then_some(reason)

@@ -7,6 +7,7 @@ use super::history::{PastRun, UnrecordedState};
 use crate::model::Purpose;
 use crate::record::result::{AgentRecord, RunRecord, TreeState};
 use crate::sys::diff::Stat;
+use crate::sys::exit::Exit;
 use crate::sys::numbers::{counted, grouped};
 
 /// Returns the symbol for an outcome, which does not rely on colour.
@@ -38,13 +39,9 @@ pub fn headline(run: &PastRun, state: UnrecordedState) -> String {
         };
         return format!("Not finished: {state}");
     };
-    let text = match (&*record.exit.name, &*record.workflow) {
-        ("done", "commit") => after_repairs("The build passed", record),
-        ("build-failed", _) => after_repairs("The build still fails", record),
-        (name, workflow) => match ended(name, workflow, record) {
-            Some(text) => text.to_owned(),
-            None => format!("Ended as {name}"),
-        },
+    let text = match record.exit.exit() {
+        Some(exit) => ended(exit, record),
+        None => format!("Ended as {}", record.exit.name),
     };
     match record.tree {
         TreeState::PutBack => format!("{text}; the edits were taken back"),
@@ -53,51 +50,52 @@ pub fn headline(run: &PastRun, state: UnrecordedState) -> String {
     }
 }
 
-fn ended(name: &str, workflow: &str, record: &RunRecord) -> Option<&'static str> {
+fn ended(exit: Exit, record: &RunRecord) -> String {
+    let text = match exit {
+        Exit::Done => return done(record),
+        Exit::BuildFailed => return after_repairs("The build still fails", record),
+        Exit::AuditFailed => "The audit did not pass the work",
+        Exit::ToolsFailed => "The agent's tools failed again and again",
+        Exit::LoopLimit => "The agent asked the model as often as it may",
+        Exit::IterationLimit => "No review has passed the work",
+        Exit::BranchTimeout => "A branch has taken too long",
+        Exit::PublishFailed => "The work could not be published",
+        Exit::McpFailed => "The tool server could not be reached",
+        Exit::GateChanged => "The build has changed a protected file",
+        Exit::WarningsDenied => "The build passed, but there are warnings that are denied",
+        Exit::GateWeakened => "The build passed, but the change weakens the gate",
+        Exit::NotProven => "The build passed, but that proves nothing",
+        Exit::Findings => "The report has findings that are denied",
+        Exit::OverBudget => "The next call might have exceeded the budget",
+        Exit::NotPermitted => "The agent was not permitted what it tried",
+        Exit::StepFailed => "A step of the plan failed",
+        Exit::Stopped => "The user stopped the work",
+        Exit::Unreliable => "The model's replies were malformed too often",
+        Exit::Usage => "The run was refused",
+        Exit::NotReady => "The project was not ready",
+        Exit::ModelFailed => "There is no whole reply",
+        Exit::ReplyRejected if record.agent.is_some() => "The agent's replies were not understood",
+        Exit::ReplyRejected => "The reply was rejected",
+        Exit::LocalIo => "A local file or program failed",
+        Exit::Interrupted(_) => "The run was interrupted",
+    };
+    text.to_owned()
+}
+
+fn done(record: &RunRecord) -> String {
+    let agent = record.agent.as_ref();
     let mut steps = record.steps.iter();
-    Some(match (name, workflow) {
-        ("done", "consistency") => "The report is written",
-        ("done", "undo") => "The project was put back",
-        ("done", _)
-            if record
-                .agent
-                .as_ref()
-                .is_some_and(AgentRecord::directs_agents) =>
-        {
-            "A review has passed the work"
-        }
-        ("done", _) if steps.any(|step| step.purpose == Purpose::AUDIT) => {
+    let text = match &*record.workflow {
+        "commit" => return after_repairs("The build passed", record),
+        "consistency" => "The report is written",
+        "undo" => "The project was put back",
+        _ if agent.is_some_and(AgentRecord::directs_agents) => "A review has passed the work",
+        _ if steps.any(|step| step.purpose == Purpose::AUDIT) => {
             "The work is done, and the audit has passed it"
         }
-        ("done", _) => "Done",
-        ("audit-failed", _) => "The audit did not pass the work",
-        ("tools-failed", _) => "The agent's tools failed again and again",
-        ("loop-limit", _) => "The agent asked the model as often as it may",
-        ("iteration-limit", _) => "No review has passed the work",
-        ("branch-timeout", _) => "A branch has taken too long",
-        ("publish-failed", _) => "The work could not be published",
-        ("mcp-failed", _) => "The tool server could not be reached",
-        ("gate-changed", _) => "The build has changed a protected file",
-        ("warnings-denied", _) => "The build passed, but there are warnings that are denied",
-        ("gate-weakened", _) => "The build passed, but the change weakens the gate",
-        ("not-proven", _) => "The build passed, but that proves nothing",
-        ("findings", _) => "The report has findings that are denied",
-        ("over-budget", _) => "The next call might have exceeded the budget",
-        ("not-permitted", _) => "The agent was not permitted what it tried",
-        ("step-failed", _) => "A step of the plan failed",
-        ("stopped", _) => "The user stopped the work",
-        ("unreliable", _) => "The model's replies were malformed too often",
-        ("usage", _) => "The run was refused",
-        ("not-ready", _) => "The project was not ready",
-        ("model-failed", _) => "There is no whole reply",
-        ("reply-rejected", _) if record.agent.is_some() => {
-            "The agent's replies were not understood"
-        }
-        ("reply-rejected", _) => "The reply was rejected",
-        ("local-io", _) => "A local file or program failed",
-        ("interrupted", _) => "The run was interrupted",
-        _ => return None,
-    })
+        _ => "Done",
+    };
+    text.to_owned()
 }
 
 fn after_repairs(text: &str, record: &RunRecord) -> String {
