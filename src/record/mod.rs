@@ -7,7 +7,7 @@
 //! | `choice` | the attempts of a commit, and the one that was taken |
 //! | `search` | the states of a commit that searches |
 //! | `step` | one step: a call to the model and its outcome |
-//! | `logged_steps` | reading the steps as they were logged |
+//! | `logged` | reading a run's folder |
 //! | `gate` | the verdict on the tests and settings that judged a change |
 //! | [`run_log`], [`run_files`] | writing a run's folder, and the names of its files |
 //! | [`replay`] | a model that answers from such a folder |
@@ -22,7 +22,7 @@ pub(crate) mod choice;
 pub mod event;
 pub(crate) mod finding;
 pub(crate) mod gate;
-pub(crate) mod logged_steps;
+pub(crate) mod logged;
 pub mod mode;
 pub mod orchestration;
 pub mod question;

@@ -12,14 +12,14 @@ use crate::model::{
     ReplyFormat, Request, StepId,
 };
 use crate::record::choice::{ChoiceRecord, ENDED};
-use crate::record::logged_steps::logged_steps;
+use crate::record::logged;
 use crate::record::result::{AgentRecord, ErrorRecord};
 use crate::record::run_files::{self, Artifact};
 use crate::record::step::Step;
 use crate::sys::excerpt::lossy;
 use crate::sys::files::{self, IfThere as _, Links, MIB};
 
-/// Maximum size of a recording's file, in bytes; an answer may be as large.
+/// Maximum size of a recorded answer or reply, in bytes.
 const LARGEST: u64 = 256 * MIB;
 
 /// A recorded run: its folder, and the models that it was made with.
@@ -144,10 +144,7 @@ impl Recording {
     pub fn agent(&self) -> Option<AgentRecord> {
         let ended = self.run.agent.clone();
         // A run that was killed has no `result.json`.
-        ended.or_else(|| {
-            let path = self.folder.join(run_files::AGENT);
-            serde_json::from_slice(&files::read(&path, Links::Refused, LARGEST).ok()?).ok()
-        })
+        ended.or_else(|| logged::json(&self.folder, run_files::AGENT))
     }
 
     /// Returns the recorded run's folder.
@@ -204,9 +201,8 @@ impl RecordedRun {
     /// Reads `result.json` or, for a killed run, which has none, the steps as they were logged. Only these have the
     /// providers.
     fn read(folder: &Path) -> Self {
-        let logged = logged_steps(folder);
-        let result = files::read(&folder.join(run_files::RESULT), Links::Refused, LARGEST);
-        let Ok(mut run) = serde_json::from_slice::<Self>(&result.unwrap_or_default()) else {
+        let logged = logged::steps(folder);
+        let Some(mut run) = logged::json::<Self>(folder, run_files::RESULT) else {
             return Self {
                 model: logged.iter().find_map(|step| step.model.clone()),
                 steps: logged,

@@ -21,11 +21,11 @@ use crate::project::excerpts::{excerpts, numbered, ranges};
 use crate::project::outline::outline;
 use crate::project::ranking::{PastCommit, Ranked, rank};
 use crate::project::rollup::header;
+use crate::record::logged;
 use crate::record::run_files::SHOWN;
 use crate::run::past::findings;
 use crate::secret::{Redactor, credentials};
 use crate::sys::error::Error;
-use crate::sys::files::{self, Links, MIB};
 use crate::sys::numbers::grouped;
 use crate::sys::text::regex;
 
@@ -492,8 +492,7 @@ impl CodeContext {
 impl SeenCode {
     /// Reads the record of the code that the run in `folder` showed first; `None` if it had no limit.
     pub fn of_run(folder: &Path) -> Option<Self> {
-        let json = files::read(&folder.join(SHOWN), Links::Refused, MIB).ok()?;
-        serde_json::from_slice(&json).ok()
+        logged::json(folder, SHOWN)
     }
 
     fn of(code: &CodeContext, tokens: u64, exclude: &[PathBuf]) -> Self {

@@ -11,7 +11,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, FixedOffset, NaiveDate, Utc};
-use serde::de::DeserializeOwned;
 
 use super::folders::{names, relative};
 use super::past_step::PastStep;
@@ -21,7 +20,7 @@ use crate::model::{Purpose, ReplyFormat, StepId};
 use crate::project::Project;
 use crate::record::branches::Lineage;
 use crate::record::choice::ChoiceRecord;
-use crate::record::logged_steps::logged_steps;
+use crate::record::logged::{self, json};
 use crate::record::result::{AgentRecord, RunRecord};
 use crate::record::run_files::{self, AGENT, Artifact, LINEAGE, RESULT, STEPS, holds_project};
 use crate::record::step::Step;
@@ -33,8 +32,6 @@ use crate::sys::files::{self, Links, MIB, PathError, beginning, read};
 
 /// Maximum size, in bytes, of a text file read from a run's folder.
 pub(super) const MAX_TEXT: u64 = 64 * MIB;
-/// Maximum size, in bytes, of a run's record.
-const MAX_RECORD: u64 = 8 * MIB;
 /// Number of bytes read from a prompt to find the request: the query comes before the code base.
 const BEGINNING: u64 = 64 << 10;
 
@@ -260,7 +257,7 @@ impl PastRun {
 
     /// Returns the steps, from the best available record.
     pub fn recorded_steps(&self) -> Vec<Step> {
-        let mut steps = logged_steps(&self.folder);
+        let mut steps = logged::steps(&self.folder);
         // Older runs do not log their steps.
         if steps.is_empty() {
             let recorded = self.record.as_ref().map(|record| record.steps.clone());
@@ -462,12 +459,6 @@ pub fn cut_short(project: &Project) -> Option<String> {
     let last = names.rfind(|name| holds_project(name))?;
     let result = project.logs().join(&last).join(RESULT);
     result.symlink_metadata().is_err().then_some(last)
-}
-
-/// Reads a record from a run's folder; `None` if it is missing or damaged.
-fn json<T: DeserializeOwned>(folder: &Path, name: &str) -> Option<T> {
-    let json = read(&folder.join(name), Links::Refused, MAX_RECORD).ok()?;
-    serde_json::from_slice(&json).ok()
 }
 
 /// Reads a file; `None` if it is a link or too large.
