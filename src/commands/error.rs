@@ -6,7 +6,7 @@ mod tests;
 use std::io;
 use std::path::PathBuf;
 
-use crate::edit::verify::REJECTED;
+use crate::edit::error::REJECTED;
 use crate::edit::{Rejection, Rule};
 use crate::exec::process::ScriptProblem;
 use crate::record::result::WarningRecord;

@@ -1,12 +1,30 @@
-//! Errors from applying verified edits, recovering and undoing. Plain data.
+//! Errors from verifying and applying edits, recovering and undoing. Plain data.
 
 use std::io;
 use std::path::PathBuf;
 
+use super::fault::Rejection;
 use crate::sys::files::PathError;
 
 /// The hint if the tree still needs recovery.
 const RECOVER: &str = "fix the cause, and run `code-commit recover`";
+
+/// The hint for a rejected reply.
+pub(crate) const REJECTED: &str = "the reply was not applied; run again, or say in the query what it got wrong; \
+    `--reask N` asks again by itself";
+
+/// Errors from verifying a reply.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+pub enum VerifyError {
+    /// The reply breaks the grammar or the policy.
+    #[error(transparent)]
+    #[diagnostic(code("reply-rejected"), help("{REJECTED}"), forward(0))]
+    Rejected(#[from] Rejection),
+    /// The disk could not be read.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Io(#[from] PathError),
+}
 
 /// Returns the hint if the error itself states what happened to the project.
 fn again(error: &PathError) -> &'static str {

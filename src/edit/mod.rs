@@ -32,6 +32,7 @@ mod journal;
 mod locate;
 mod loss;
 mod mount;
+mod not_checked_out;
 mod operation;
 mod parse;
 mod plan;
@@ -54,6 +55,7 @@ use operation::{ChangeSet, Journalling};
 use undo_log::UndoLog;
 
 pub(crate) use digest::Digest;
+pub use error::VerifyError;
 pub use fault::{
     Allowances, EditKind, FaultKind, FileEdit, Rejection, Replacement, ReplyFault, Unlocated,
 };
@@ -64,7 +66,7 @@ pub use parse::parse;
 pub use parse::{ParsedReply, incomplete};
 pub use rule::Rule;
 pub(crate) use spelling::PROTECTED_FILES;
-pub use verify::{PathPolicy, VerifiedEdit, VerifiedEdits, VerifyError};
+pub use verify::{PathPolicy, VerifiedEdit, VerifiedEdits};
 
 /// Applies `edits`. The files they replace are first saved in `undo_log`, unless it has them already.
 ///

@@ -84,6 +84,9 @@ pub enum Rule {
     /// The path lies in a nested repository or a submodule.
     #[error("the path lies in another git repository")]
     NestedRepo,
+    /// Git has a file at the path that a sparse checkout leaves out.
+    #[error("git has a file here that is not checked out, so its content was not seen")]
+    NotCheckedOut,
     /// The file would make git take its directory for a repository, whose configuration may name programs.
     #[error(
         "the path lies in a directory that git would take for a repository: `HEAD` beside `objects`, `refs` or `commondir`"

@@ -13,9 +13,11 @@ use std::path::{Path, PathBuf};
 use super::attributes::Rights;
 use super::beneath::{ancestors, split};
 use super::digest::Present;
+use super::error::VerifyError;
 use super::executed::{self, WITH_GIT};
 use super::guard::{LossGuard, MarkedLines};
 use super::mount::{Mount, mount_of};
+use super::not_checked_out::NotCheckedOut;
 use super::operation::{FileOperation, Operation};
 use super::protection::Protection;
 use super::spelling::{PROTECTED_FILES, PathScope};
@@ -107,23 +109,6 @@ impl VerifiedEdits {
     }
 }
 
-/// The hint for a rejected reply.
-pub(crate) const REJECTED: &str = "the reply was not applied; run again, or say in the query what it got wrong; \
-    `--reask N` asks again by itself";
-
-/// Errors from verifying a reply.
-#[derive(Debug, thiserror::Error, miette::Diagnostic)]
-pub enum VerifyError {
-    /// The reply breaks the grammar or the policy.
-    #[error(transparent)]
-    #[diagnostic(code("reply-rejected"), help("{REJECTED}"), forward(0))]
-    Rejected(#[from] Rejection),
-    /// The disk could not be read.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Io(#[from] PathError),
-}
-
 /// Reasons that a path may not be written to, or could not be checked.
 #[derive(Debug, thiserror::Error)]
 enum Obstacle {
@@ -145,6 +130,7 @@ pub struct PathPolicy {
     seen: Option<BTreeSet<String>>,
     mount: Mount,
     ignored: IgnoreRules,
+    not_checked_out: NotCheckedOut,
     program: Option<(PathBuf, Option<FileId>)>,
     /// The paths that the configuration of git names.
     configured: BTreeSet<PathBuf>,
@@ -198,6 +184,7 @@ impl PathPolicy {
             seen: None,
             mount: mount_of(root, &metadata).map_err(failed())?,
             ignored: IgnoreRules::load(root)?,
+            not_checked_out: NotCheckedOut::default(),
             program,
             configured: BTreeSet::new(),
             protected: protected.chain(targets).collect(),
@@ -378,7 +365,7 @@ impl PathPolicy {
         if let Some(kind) = self.guard.mark(path, old.is_none(), new, before) {
             return Ok(Some(vec![edit.fault(kind)]));
         }
-        let old = old.map(|old| String::from_utf8(old).unwrap_or_default());
+        let old = old.map(|old| String::from_utf8_lossy(&old).into_owned());
         let others = edits.iter().filter_map(|other| match &other.kind {
             EditKind::Write(text) if other.path != *path => Some(text.as_str()),
             _ => None,
@@ -442,6 +429,7 @@ impl PathPolicy {
         let rule = match &found {
             _ if self.is_program(&absolute, found.as_ref()) => Some(Rule::ProtectedProgram),
             None if self.collides(parent, name)? => Some(Rule::CaseCollision),
+            None if let Some(rule) = self.not_checked_out.rule(&self.root, path) => Some(rule),
             Some(found) if found.is_symlink() => Some(Rule::Symlink),
             Some(found) if !found.is_file() => Some(Rule::NotRegular),
             Some(found) if self.protected(found).is_some() => self.protected(found),

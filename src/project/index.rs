@@ -11,6 +11,7 @@ use std::io;
 use std::path::Path;
 
 use gix_index::decode::Options;
+use gix_index::entry::{Flags, Mode};
 use gix_index::hash::{Kind, ObjectId, hasher};
 use gix_index::{Entry, State};
 
@@ -53,6 +54,22 @@ impl TrackedPaths {
             same && matches!(path.as_bytes().get(tracked.len()), None | Some(b'/'))
         })
     }
+}
+
+/// Returns the paths below the absolute directory `root` that git tracks and that are not checked out, and whether each is
+/// a submodule: those that a sparse checkout leaves out, directories with a slash at their end, and all submodules.
+///
+/// # Errors
+/// Fails if there is no repository or its index cannot be read.
+pub fn not_checked_out(root: &Path) -> Result<Vec<(String, bool)>, ProjectProblem> {
+    let mut paths = Vec::new();
+    for_each_below(root, |path, entry, _| {
+        let is_submodule = entry.mode == Mode::COMMIT;
+        if is_submodule || entry.mode.is_sparse() || entry.flags.contains(Flags::SKIP_WORKTREE) {
+            paths.push((path, is_submodule));
+        }
+    })?;
+    Ok(paths)
 }
 
 /// Passes each index entry below the absolute directory `root` to `see`, with its path from there and the hash kind.

@@ -185,9 +185,12 @@ fn make(root: &Path) -> String {
     let makefile = files.iter().find(|file| file.is_file());
     let rules = makefile.map(|file| text(file)).unwrap_or_default();
     let has = |target: &str| {
-        rules.lines().any(|line| {
-            let rest = line.strip_prefix(target).map(str::trim_start);
-            rest.is_some_and(|rest| rest.starts_with(':') && !rest.starts_with(":="))
+        let mut rules = rules.lines().filter(|line| !line.starts_with('\t'));
+        rules.any(|line| match line.split_once(':') {
+            Some((targets, rest)) => {
+                !rest.starts_with('=') && targets.split_whitespace().any(|it| it == target)
+            }
+            None => false,
         })
     };
     let target = ["test", "check"].into_iter().find(|target| has(target));

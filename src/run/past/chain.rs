@@ -136,7 +136,7 @@ impl PastRun {
             });
             let after = change.after.last().copied().flatten().map(|digest| {
                 let is_it = |content: &Vec<u8>| Digest::of(content) == digest;
-                let reply = replied.get(path).copied().unwrap_or_default().to_vec();
+                let reply = replied.get(path).map(|reply| reply.to_vec());
                 // The build may have changed the file: its version may still be on disk, or saved by another run.
                 let on_disk = || read_limited(&project.root().join(path)).filter(is_it);
                 let elsewhere = || {
@@ -145,18 +145,29 @@ impl PastRun {
                         (before.digest == digest).then(|| saved_state(project, folder, before))?
                     })
                 };
-                let known = Some(reply.clone())
+                let known = reply
+                    .clone()
                     .filter(is_it)
                     .or_else(on_disk)
                     .or_else(|| Some(elsewhere()?.content));
-                known.unwrap_or_else(|| {
+                known.or_else(|| {
+                    let (maker, shown) = match &reply {
+                        Some(_) => ("the build", "it is shown as the reply left it"),
+                        // The replies of an agent do not have the texts of files.
+                        None => ("the agent", "its change is left out"),
+                    };
+                    let path = path.escape_debug();
                     doubts.push(format!(
-                        "what the build made of `{}` is not recorded: it is shown as the reply left it",
-                        path.escape_debug()
+                        "what {maker} made of `{path}` is not recorded: {shown}"
                     ));
                     reply
                 })
             });
+            // The text of a file that is there is not known.
+            if after == Some(None) {
+                continue;
+            }
+            let after = after.flatten();
             files.extend(file_change(path, before, after));
         }
         Ok(RunChanges { files, doubts })

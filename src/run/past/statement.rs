@@ -74,11 +74,12 @@ impl Statement {
         let fields = files
             .iter()
             .map(|file| file.described(run.agent().is_none()));
+        let fields: Vec<_> = fields.collect();
         let value = json!({
             "_type": STATEMENT,
             "subject": subject(&files),
             "predicateType": PREDICATE,
-            "predicate": predicate(project, run, record, program, fields.collect())?,
+            "predicate": predicate(project, run, record, program, &fields)?,
         });
         Ok(Self {
             value,
@@ -166,7 +167,7 @@ fn predicate(
     run: &PastRun,
     record: &RunRecord,
     program: Option<String>,
-    files: Value,
+    files: &[Value],
 ) -> Result<Value, NotRecomputed> {
     let folder = run.relative();
     // The fields as in `result.json`.
