@@ -24,9 +24,9 @@ impl Files for AgentRun<'_> {
         };
         let tree = worktree.tree.borrow();
         let read = |path: &String| tree.read(path).if_there().map(Option::flatten);
-        let before: Vec<_> = edits.iter().map(|(path, _)| read(path).ok()).collect();
+        let before: Vec<_> = edits.iter().map(|(path, _)| read(path)).collect();
         drop(tree);
-        let diff = diff_of(&edits, before.iter().map(|before| before.clone().flatten()));
+        let diff = diff_of(&edits, before.iter().map(|it| it.as_ref().ok()?.clone()));
         let paths: Vec<String> = edits.iter().map(|(path, _)| path.clone()).collect();
         let edits = self.verified(edits)?;
         let mut run = self.run.borrow_mut();

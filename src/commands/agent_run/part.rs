@@ -132,9 +132,9 @@ impl AgentRun<'_> {
         let (mut reverted, mut left) = (Vec::new(), Vec::new());
         for (path, before) in worktree.written.take() {
             match before.map(|before| before.map(String::from_utf8)) {
-                Some(None) => reverted.push((path, EditKind::Remove)),
-                Some(Some(Ok(text))) => reverted.push((path, EditKind::Write(text))),
-                Some(Some(Err(_))) | None => left.push(path),
+                Ok(None) => reverted.push((path, EditKind::Remove)),
+                Ok(Some(Ok(text))) => reverted.push((path, EditKind::Write(text))),
+                Ok(Some(Err(_))) | Err(_) => left.push(path),
             }
         }
         let root = self.context.project.root();

@@ -3,6 +3,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::io;
 
 use crate::project::dirty::dirty;
 use crate::run::active::Run;
@@ -12,9 +13,8 @@ use crate::run::tree::{Brought, RunTree};
 use crate::sys::error::Error;
 use crate::sys::text::{escaped, first_lines};
 
-/// Files written by a part, with their content before it: the outer `None` means that it could not be read, the inner
-/// one that the file did not exist.
-pub type Written = BTreeMap<String, Option<Option<Vec<u8>>>>;
+/// Files written by a part, with their content before it, if they existed and could be read.
+pub type Written = BTreeMap<String, io::Result<Option<Vec<u8>>>>;
 
 /// The project's files and the run's changes to them.
 pub struct Worktree<'c> {
