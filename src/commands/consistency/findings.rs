@@ -135,39 +135,27 @@ fn read(reply: &str, files: &[RollupFile<'_>]) -> Result<Vec<ReportFinding>, Str
 }
 
 impl Claim {
+    /// Keeps the file only if it exists and has the quoted line, and the line only if one matches, or the claimed one
+    /// does.
     fn verified(self, files: &[RollupFile<'_>]) -> ReportFinding {
-        let place = self.place(files);
+        let quote = self.quote.trim();
+        let file = files.iter().find(|file| file.path == self.file);
+        let lines = file
+            .into_iter()
+            .flat_map(|file| (1..).zip(file.content.lines()));
+        let is_quoted = |(_, line): &(usize, &str)| !quote.is_empty() && line.trim() == quote;
+        let quoted: Vec<usize> = lines.filter(is_quoted).map(|(number, _)| number).collect();
+        let is_there = file.is_some() && (quote.is_empty() || !quoted.is_empty());
         ReportFinding {
-            line: place.flatten(),
-            file: place.map(|_| self.file),
+            line: match quoted[..] {
+                [line] => Some(line),
+                _ => quoted.into_iter().find(|line| *line == self.line),
+            },
+            file: is_there.then_some(self.file),
             quote: cut(&self.quote, LONGEST).into_owned(),
             severity: self.severity,
             title: one_line(&self.title, LONGEST_TITLE),
             message: cut(self.message.trim(), LONGEST).into_owned(),
-        }
-    }
-
-    /// Locates the quoted line. Returns `Some(None)` if the quote is empty, or if several lines
-    /// match but not the claimed one; `None` if the file or the line does not exist.
-    #[expect(
-        clippy::option_option,
-        reason = "whether there is a place, and whether the place has a line"
-    )]
-    fn place(&self, files: &[RollupFile<'_>]) -> Option<Option<usize>> {
-        let file = files.iter().find(|file| file.path == self.file)?;
-        let quote = self.quote.trim();
-        if quote.is_empty() {
-            return Some(None);
-        }
-        let lines: Vec<usize> = (1..)
-            .zip(file.content.lines())
-            .filter(|(_, line)| line.trim() == quote)
-            .map(|(number, _)| number)
-            .collect();
-        match lines[..] {
-            [] => None,
-            [line] => Some(Some(line)),
-            _ => Some(lines.into_iter().find(|line| *line == self.line)),
         }
     }
 }
