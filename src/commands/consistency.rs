@@ -88,12 +88,10 @@ fn check_file(context: &Context<'_>, arguments: &ConsistencyArgs) -> Result<(), 
             .and_then(|file| file.check())
             .map_err(|error| error.to_string()),
     };
-    checked.map_err(|why| CommandError::CommandLine {
-        message: format!(
-            "the findings cannot be written to `{}`: {why}",
-            path.display()
-        ),
-        hint: "name another file; nothing was done".to_owned(),
+    checked.map_err(|why| CommandError::OutputFile {
+        what: "findings",
+        path: path.to_owned(),
+        why,
     })
 }
 

@@ -6,8 +6,8 @@ mod tests;
 use std::io;
 use std::path::PathBuf;
 
+use crate::edit::Rejection;
 use crate::edit::error::REJECTED;
-use crate::edit::{Rejection, Rule};
 use crate::exec::process::ScriptProblem;
 use crate::record::result::WarningRecord;
 use crate::run::past::warnings::is_denied;
@@ -111,14 +111,16 @@ pub(crate) enum CommandError {
         )
     )]
     NoFindings(String),
-    /// The summary file is protected.
-    #[error("the summary cannot be written to `{}`: {rule}", .path.display())]
+    /// A file that the user has named for output cannot be written.
+    #[error("the {what} cannot be written to `{}`: {why}", .path.display())]
     #[diagnostic(code("usage"), help("name another file; nothing was done"))]
-    ProtectedSummary {
+    OutputFile {
+        /// The output, as a noun.
+        what: &'static str,
         /// The path as given.
         path: PathBuf,
-        /// The rule that forbids it.
-        rule: Rule,
+        /// The reason.
+        why: String,
     },
     /// The given project directory does not exist.
     #[error("`{}` is not a directory that can be entered: {source}", .path.display())]

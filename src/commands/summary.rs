@@ -47,7 +47,8 @@ impl SummaryFile {
             return Ok(None);
         };
         if let Some(rule) = output_file::broken_rule(&context.project, &path) {
-            return Err(CommandError::ProtectedSummary { path, rule }.into());
+            let (what, why) = ("summary", rule.to_string());
+            return Err(CommandError::OutputFile { what, path, why }.into());
         }
         let file = OutputFile::find(&context.project, &path);
         if file.as_ref().is_ok_and(OutputFile::is_directory) {

@@ -29,7 +29,7 @@ use crate::commands::plan::instructions::InstructionsProblem;
 use crate::edit::error::ApplyError;
 use crate::edit::undo::UndoError;
 use crate::edit::undo_log::UndoLogError;
-use crate::edit::{FaultKind, ReplyFault, VerifyError};
+use crate::edit::{FaultKind, ReplyFault, Rule, VerifyError};
 use crate::exec::process::{ProcessError, ScriptProblem};
 use crate::exec::sandbox::SandboxProblem;
 use crate::model::estimate::OverBudget;
@@ -594,9 +594,10 @@ fn commands_own(told: &mut Told) {
         log: s("logs/x/0003-proof-tool.txt"),
     });
     told.error(CommandError::NoProof(ScriptProblem::Missing));
-    told.error(CommandError::ProtectedSummary {
+    told.error(CommandError::OutputFile {
+        what: "summary",
         path: p("build.sh"),
-        rule: Rule::ProtectedFile,
+        why: Rule::ProtectedFile.to_string(),
     });
     told.error(CommandError::NoRoot {
         path: p("nowhere"),
