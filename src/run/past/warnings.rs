@@ -31,36 +31,39 @@ const MAX_COLUMN: usize = 500;
 /// Maximum number of items named in a sentence, and of sentences of a kind.
 const MOST: usize = 20;
 
-/// The texts for each concern, then for manifests, and for files that `build.sh` runs: the code, and the words for a
-/// file with one more sign, for a file with several, and for files that are only counted.
-const WORDS: [[&str; 4]; 6] = [
-    ["tests-fewer", "", "", "files have fewer tests than before"],
-    [
-        "test-skipped",
-        "skips a test",
-        "skips tests",
-        "files skip tests",
-    ],
-    [
-        "test-focused",
-        "leaves out all other tests",
-        "leaves out all other tests",
-        "files leave out tests",
-    ],
-    [
-        "lint-silenced",
-        "silences a lint",
-        "silences lints",
-        "files silence lints",
-    ],
-    ["manifest-changed", "", "", "manifests have changed"],
-    [
-        "gate-script-changed",
-        "",
-        "",
-        "files that build.sh runs have changed",
-    ],
+/// The texts of a kind of warning.
+struct Words {
+    /// The stable code.
+    code: &'static str,
+    /// The words for a file with one more sign, and for a file with several; empty if they are not used.
+    one: &'static str,
+    several: &'static str,
+    /// The words for files that are only counted.
+    rest: &'static str,
+}
+
+/// The texts of each concern.
+#[rustfmt::skip]
+static WORDS: [Words; 4] = [
+    Words { code: "tests-fewer", one: "", several: "", rest: "files have fewer tests than before" },
+    Words { code: "test-skipped", one: "skips a test", several: "skips tests", rest: "files skip tests" },
+    Words { code: "test-focused", one: "leaves out all other tests", several: "leaves out all other tests", rest: "files leave out tests" },
+    Words { code: "lint-silenced", one: "silences a lint", several: "silences lints", rest: "files silence lints" },
 ];
+
+/// The texts for manifests.
+#[rustfmt::skip]
+static MANIFEST: Words = Words { code: "manifest-changed", one: "", several: "", rest: "manifests have changed" };
+
+/// The texts for files that `build.sh` runs.
+#[rustfmt::skip]
+static SCRIPT: Words = Words { code: "gate-script-changed", one: "", several: "", rest: "files that build.sh runs have changed" };
+
+impl Concern {
+    fn words(self) -> &'static Words {
+        &WORDS[self as usize]
+    }
+}
 
 /// The code for a deleted file that had tests.
 const DELETED: &str = "test-file-deleted";
@@ -73,7 +76,8 @@ const GROUPS: [&str; 2] = ["tests", "all"];
 /// # Errors
 /// The valid names.
 pub fn check_code(name: &str) -> Result<String, String> {
-    let codes = WORDS.iter().map(|[code, ..]| *code).chain([DELETED]);
+    let words = WORDS.iter().chain([&MANIFEST, &SCRIPT]);
+    let codes = words.map(|words| words.code).chain([DELETED]);
     let names: Vec<&str> = GROUPS.into_iter().chain(codes).collect();
     let is_known = names.contains(&name);
     is_known
@@ -93,7 +97,7 @@ pub fn is_denied(names: &[String], code: &str) -> bool {
 /// Returns the warnings, one sentence each, without a full stop: removed tests first, then skipped ones, silenced
 /// lints, manifests, and what the `commands` of the build run.
 pub fn warnings(changes: &[FileChange], commands: &str) -> Vec<WarningRecord> {
-    let mut sentences: [Vec<WarningRecord>; 6] = Default::default();
+    let mut sentences: [Vec<WarningRecord>; 4] = Default::default();
     for language in &LANGUAGES {
         let files: Vec<&FileChange> = changes
             .iter()
@@ -114,30 +118,36 @@ pub fn warnings(changes: &[FileChange], commands: &str) -> Vec<WarningRecord> {
             if *concern == Concern::Test {
                 said.extend(sign.lost(&files));
             } else {
-                let words = &WORDS[*concern as usize];
+                let words = concern.words();
                 said.extend(files.iter().filter_map(|file| sign.sentence(file, words)));
             }
         }
     }
     let manifests = changes.iter().filter(|change| is_manifest(change));
-    sentences[4].extend(manifests.map(|change| {
+    let manifests = manifests.map(|change| {
         let path = code(&change.path);
         let message = format!("changed manifest {path}: look at its dependencies");
-        record(WORDS[4][0], &change.path, None, message)
-    }));
+        record(MANIFEST.code, &change.path, None, message)
+    });
     let scripts = changes.iter().filter(|change| is_run(change, commands));
-    sentences[5].extend(scripts.map(|change| {
+    let scripts = scripts.map(|change| {
         let path = code(&change.path);
         let message = format!("{path} has changed, which build.sh runs: it judges what comes next");
-        record(WORDS[5][0], &change.path, None, message)
-    }));
-    if sentences[0].len() > MOST {
+        record(SCRIPT.code, &change.path, None, message)
+    });
+    let of_tests = &mut sentences[Concern::Test as usize];
+    if of_tests.len() > MOST {
         // These come first, because those that are only counted lose their code.
-        sentences[0].sort_by_key(|warning| warning.code != DELETED);
+        of_tests.sort_by_key(|warning| warning.code != DELETED);
     }
-    let sentences = sentences.into_iter().zip(&WORDS);
-    let bounded = sentences.map(|(sentences, [code, .., rest])| bounded(sentences, code, rest));
-    bounded.flatten().collect()
+    let others = [
+        (manifests.collect(), &MANIFEST),
+        (scripts.collect(), &SCRIPT),
+    ];
+    let sentences = sentences.into_iter().zip(&WORDS).chain(others);
+    sentences
+        .flat_map(|(sentences, words)| bounded(sentences, words))
+        .collect()
 }
 
 /// Returns the numbers of the lines, counted from 1, at which a file of this name has signs of the concern.
@@ -244,7 +254,7 @@ impl Sign {
                 (None, _) => format!("{path} is deleted, which had {before} tests"),
             };
             let code = if file.after.is_some() {
-                WORDS[0][0]
+                Concern::Test.words().code
             } else {
                 DELETED
             };
@@ -254,11 +264,7 @@ impl Sign {
     }
 
     /// Describes the signs added to a file: those on added lines, less the number on removed lines.
-    fn sentence(
-        &self,
-        change: &FileChange,
-        [warning, one, several, _]: &[&'static str; 4],
-    ) -> Option<WarningRecord> {
+    fn sentence(&self, change: &FileChange, words: &Words) -> Option<WarningRecord> {
         // Most files have no signs and need no diff.
         self.found(change.after()).next()?;
         let (mut gone, mut new, mut first) = (0, Vec::new(), None);
@@ -278,28 +284,28 @@ impl Sign {
             }
         }
         new.truncate(new.len().saturating_sub(gone));
-        let does = if new.len() == 1 { one } else { several };
+        let does = if new.len() == 1 {
+            words.one
+        } else {
+            words.several
+        };
         (!new.is_empty()).then(|| {
             let message = format!("{} {does}: {}", code(&change.path), listed(new, MOST));
-            record(warning, &change.path, first, message)
+            record(words.code, &change.path, first, message)
         })
     }
 }
 
 /// Limits the number of sentences; a final one counts those left out.
-fn bounded(
-    mut sentences: Vec<WarningRecord>,
-    code: &'static str,
-    rest: &str,
-) -> Vec<WarningRecord> {
+fn bounded(mut sentences: Vec<WarningRecord>, words: &Words) -> Vec<WarningRecord> {
     let more = sentences.len().saturating_sub(MOST);
     if more > 0 {
         sentences.truncate(MOST);
         sentences.push(WarningRecord {
-            code: code.into(),
+            code: words.code.into(),
             path: None,
             line: None,
-            message: format!("{more} more {rest}"),
+            message: format!("{more} more {}", words.rest),
         });
     }
     sentences
