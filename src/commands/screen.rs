@@ -14,7 +14,6 @@ use uuid::Uuid;
 use crate::model::Purpose;
 use crate::record::event::{Event, Reporter};
 use crate::record::question::{Question, Verdict};
-use crate::record::todos::Todo;
 use crate::run::context::{Context, Stdin};
 use crate::run::outcome::{Failure, Outcome};
 use crate::secret::Redactor;
@@ -199,12 +198,8 @@ impl LineReader for Rc<Screen> {
         self.post(ToScreen::Commands(commands));
     }
 
-    fn lists(&mut self, todos: Vec<Todo>) {
-        self.post(ToScreen::Todos(todos));
-    }
-
-    fn say(&mut self, words: &str) -> bool {
-        self.post(ToScreen::Said(words.to_owned()));
+    fn show(&mut self, message: ToScreen) -> bool {
+        self.post(message);
         true
     }
 

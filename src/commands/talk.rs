@@ -30,7 +30,7 @@ use crate::run::outcome::{Failure, Outcome, TextForm, record_of};
 use crate::sys::exit::Exit;
 use crate::sys::interrupt::Interrupted;
 use crate::ui::input::{Typed, User};
-use crate::ui::tui::{CommandHint, Connection, Menu, Status, Submission};
+use crate::ui::tui::{CommandHint, Connection, Menu, Status, Submission, ToScreen};
 
 /// A second Ctrl-C within this time ends the program.
 const AT_ONCE: Duration = Duration::from_secs(2);
@@ -456,7 +456,7 @@ impl<'t> Talk<'t> {
     /// Reads the session's runs, and shows its to-do list on the screen.
     pub fn take_up<T: Talker>(&mut self, agent: &T) {
         let facts = agent.facts();
-        self.user.borrow_mut().lists(agent.todos());
+        self.user.borrow_mut().show(ToScreen::Todos(agent.todos()));
         let found = facts.session.map(|id| last::runs_of(self.context, &id));
         // Unreadable runs must not prevent the conversation.
         self.tally.session = found.and_then(Result::ok).unwrap_or_default();
@@ -500,7 +500,7 @@ impl<'t> Talk<'t> {
 
 /// Shows the answer to a command.
 pub fn say(context: &Context<'_>, user: &User, words: &str) {
-    if !user.borrow_mut().say(words) {
+    if !user.borrow_mut().show(ToScreen::Said(words.to_owned())) {
         context.notice(words);
     }
 }

@@ -376,12 +376,12 @@ pub struct WithoutKeys<'r> {
     /// The reporter that receives the events.
     pub inner: &'r dyn Reporter,
     /// The redactor for the events.
-    pub redactor: &'r Redactor,
+    pub redactor: Redactor,
 }
 
 impl Reporter for WithoutKeys<'_> {
     fn event(&self, event: &Event) {
-        self.inner.event(&event.redacted(self.redactor));
+        self.inner.event(&event.redacted(&self.redactor));
     }
 
     fn is_live(&self) -> bool {

@@ -15,11 +15,10 @@ use rustix::termios::{QueueSelector, tcflush};
 
 use self::hidden::HiddenEcho;
 use crate::record::question::{Question, Verdict};
-use crate::record::todos::Todo;
 use crate::sys::interrupt::{Interrupt, Interrupted};
 use crate::sys::text::{line_of, printable};
 use crate::ui::stderr;
-use crate::ui::tui::{CommandHint, Menu, Status, Submission};
+use crate::ui::tui::{CommandHint, Menu, Status, Submission, ToScreen};
 
 /// The maximum length of a line, in bytes.
 pub const LINE_LIMIT: usize = 1 << 20;
@@ -145,11 +144,8 @@ pub trait LineReader {
     /// Shows the status and the available commands, if there is a place for them.
     fn show_status(&mut self, _status: Status, _commands: Vec<CommandHint>) {}
 
-    /// Shows the todo list, if there is a place for it.
-    fn lists(&mut self, _todos: Vec<Todo>) {}
-
-    /// Shows the answer to a command, as Markdown; returns `false` if there is no screen.
-    fn say(&mut self, _words: &str) -> bool {
+    /// Sends a message to the screen; returns `false` if there is none.
+    fn show(&mut self, _message: ToScreen) -> bool {
         false
     }
 

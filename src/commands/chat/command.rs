@@ -9,6 +9,7 @@ use std::rc::Rc;
 use super::args::{ChatArgs, ChatCommand};
 use super::attach::submission;
 use super::error::ChatError;
+use super::models::ChosenModel;
 use super::place::ChatPlace;
 use super::talk::TalkEnd;
 use super::welcome::welcome;
@@ -99,16 +100,8 @@ fn headless(
     }
     let own = request.and_then(slash::split);
     let chosen = models::choose(context, &options.choice, None, None)?;
-    let redactor = context.redactor.and(chosen.key.exposed());
-    // The outer reporter does not know a key that a program has supplied.
-    let reporter = WithoutKeys {
-        inner: context.reporter,
-        redactor: &redactor,
-    };
-    let context = &Context {
-        redactor: &redactor,
-        ..context.with_reporter(&reporter)
-    };
+    let reporter = without_key(context, &chosen);
+    let context = &redacted(context, &reporter);
     let shared = SharedMode::new(mode.unwrap_or_default());
     let mut place = ChatPlace::open(context, options, chosen, shared)?;
     place.report_warnings();
@@ -130,7 +123,7 @@ fn headless(
     };
     let mut done = request::work(&place, answers, asked.as_ref());
     proposals::keep_permissions(&place);
-    let redact = |text: &mut String| *text = redactor.text(text).into_owned();
+    let redact = |text: &mut String| *text = context.redactor.text(text).into_owned();
     match &mut done {
         Ok(outcome) => redact(&mut outcome.summary),
         Err(failure) => failure.output.text.iter_mut().for_each(redact),
@@ -217,18 +210,10 @@ fn talk_until_left(
     loop {
         let is_first = table.is_none();
         let chosen = models::choose(context, &options.choice, account, table)?;
-        let redactor = context.redactor.and(chosen.key.exposed());
-        // The outer reporter does not know a key that a program has supplied.
-        let reporter = WithoutKeys {
-            inner: context.reporter,
-            redactor: &redactor,
-        };
-        let context = &Context {
-            redactor: &redactor,
-            ..context.with_reporter(&reporter)
-        };
+        let reporter = without_key(context, &chosen);
+        let context = &redacted(context, &reporter);
         if let Some(screen) = screen {
-            screen.redact_with(&redactor);
+            screen.redact_with(context.redactor);
         }
         let mut place = ChatPlace::open(context, &options, chosen, mode.clone())?;
         match place.base.is_begun() {
@@ -252,14 +237,28 @@ fn talk_until_left(
             TalkEnd::Left => return Ok(()),
             TalkEnd::Reopen(another) => account = another,
         }
-        if let Some(screen) = screen {
-            screen.post(ToScreen::SettingUp);
-        }
+        user.borrow_mut().show(ToScreen::SettingUp);
         options.session = SessionChoice::Named(place.id());
         options.choice.model = Some(place.base.models.first.spec.name.clone());
         briefing = Some(place.briefing.into_inner());
         permissions = Some(place.permissions.into_inner());
         table = Some(place.table);
+    }
+}
+
+/// Returns the reporter for a chosen model. The outer one does not know a key that a program has supplied.
+fn without_key<'c>(context: &Context<'c>, chosen: &ChosenModel) -> WithoutKeys<'c> {
+    WithoutKeys {
+        inner: context.reporter,
+        redactor: context.redactor.and(chosen.key.exposed()),
+    }
+}
+
+/// Returns the same context with this reporter and its redactor.
+fn redacted<'c>(context: &Context<'c>, reporter: &'c WithoutKeys<'_>) -> Context<'c> {
+    Context {
+        redactor: &reporter.redactor,
+        ..context.with_reporter(reporter)
     }
 }
 

@@ -141,7 +141,7 @@ impl Talker for Chat<'_, '_> {
     }
 
     fn show(&self) {
-        self.post(ToScreen::Todos(self.todos()));
+        self.user.borrow_mut().show(ToScreen::Todos(self.todos()));
     }
 
     fn attend(
@@ -221,7 +221,7 @@ impl Talker for Chat<'_, '_> {
             Slash::Permissions => self.place.permissions.borrow().markdown(),
             Slash::Copy => match self.place.last_words() {
                 Some(words) => {
-                    self.post(ToScreen::Copy(words));
+                    self.user.borrow_mut().show(ToScreen::Copy(words));
                     "the last reply is in the clipboard".to_owned()
                 }
                 None => "there is no reply yet".to_owned(),
@@ -464,13 +464,6 @@ impl Chat<'_, '_> {
                 say(talk.context, self.user, &text);
                 Ok(false)
             }
-        }
-    }
-
-    /// Sends a message to the screen, if there is one.
-    fn post(&self, message: ToScreen) {
-        if let Some(screen) = self.screen {
-            screen.post(message);
         }
     }
 

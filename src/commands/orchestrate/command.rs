@@ -51,6 +51,7 @@ use crate::sys::error::Error;
 use crate::sys::exit::Exit;
 use crate::sys::interrupt::Interrupted;
 use crate::ui::input::{InputError, OpenUser};
+use crate::ui::tui::ToScreen;
 
 /// The command's name.
 const NAME: &str = "orchestrate";
@@ -119,7 +120,7 @@ fn serve(
         let mut talk = Talk::new(context, user, &unfinished);
         talk.show_status_bar(&place);
         if is_asked {
-            user.borrow_mut().say(GREETING);
+            user.borrow_mut().show(ToScreen::Said(GREETING.to_owned()));
             talk.run(&mut place)?;
         }
         if place.task.is_empty() {
