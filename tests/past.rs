@@ -355,6 +355,24 @@ fn the_diff_of_a_run_is_what_it_changed_whatever_came_later() {
 }
 
 #[test]
+fn what_an_agent_wrote_is_not_shown_as_removed_when_it_is_not_known() {
+    let replies = [
+        agent::write("src/main.rs", "fn main() { one() }\n"),
+        agent::done(),
+        agent::PASS.to_owned(),
+    ];
+    let (agent, _server) = AgentProject::scripted(&replies);
+    agent.work("go").exits(0);
+    let project = agent.project.file("src/main.rs", "fn main() { two() }\n");
+    let diff = project
+        .run(&["diff"])
+        .exits(0)
+        .says(&["what the agent made of `src/main.rs` is not recorded: its change is left out"]);
+    assert!(!diff.stdout.contains("-fn main"), "{}", diff.stdout);
+    assert!(!diff.stdout.contains("changed nothing"), "{}", diff.stdout);
+}
+
+#[test]
 fn the_diff_of_an_undo_is_the_way_back() {
     let (project, _) = repaired();
     let undone = project.run(&["undo"]).exits(0);

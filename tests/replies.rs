@@ -366,3 +366,12 @@ fn a_path_with_something_around_it_is_no_name_of_a_file() {
     assert_eq!(project.read("[odd]"), "x\n");
     assert_eq!(project.read("app/[slug]/page.tsx"), "x\n");
 }
+
+#[test]
+fn most_of_a_file_that_is_not_utf8_is_not_dropped_either() {
+    let long = b"-- caf\xe9\nlocal x = 1\n".repeat(60);
+    let server = ModelServer::gemini(&["^^^life.lua\nx\n^^^end\n"]);
+    let project = TestProject::new().with(&server).file("life.lua", &long);
+    project.run(&[]).exits(5).says(&["`life.lua`"]);
+    assert_eq!(std::fs::read(project.path("life.lua")).unwrap(), long);
+}

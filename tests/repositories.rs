@@ -398,3 +398,36 @@ fn a_file_that_the_configuration_of_git_names_runs_code() {
     let warnings = run.result()["warnings"].to_string();
     assert_eq!(warnings.matches("runs code").count(), 4, "{warnings}");
 }
+
+#[test]
+fn nothing_is_written_where_git_has_files_that_are_not_checked_out() {
+    let server = ModelServer::gemini(&[
+        "^^^lib/deep/a.rs\nx\n^^^end\n^^^vendor/sub/b.rs\nx\n^^^end\n^^^src/new.rs\nx\n^^^end\n",
+    ]);
+    let project = tracked().with(&server).file("lib/deep/a.rs", "one\n");
+    let root = project.path("");
+    git(&root, &["add", "lib"]);
+    git(&root, &["update-index", "--skip-worktree", "lib/deep/a.rs"]);
+    let module = "160000,0123456789012345678901234567890123456789,vendor/sub";
+    git(&root, &["update-index", "--add", "--cacheinfo", module]);
+    fs::remove_dir_all(root.join("lib")).unwrap();
+    project.run(&[]).exits(5).says(&[
+        "`lib/deep/a.rs`: a sparse checkout leaves this path out",
+        "`vendor/sub/b.rs`: the path lies in another git repository",
+    ]);
+    assert!(!root.join("lib").exists() && !root.join("src/new.rs").exists());
+}
+
+#[test]
+fn nothing_is_written_below_a_directory_that_a_sparse_index_leaves_out() {
+    let server = ModelServer::gemini(&["^^^lib/deep/new.rs\nx\n^^^end\n"]);
+    let project = tracked().with(&server).file("lib/deep/a.rs", "one\n");
+    let root = project.path("");
+    let user = ["-c", "user.name=a", "-c", "user.email=a@example.org"];
+    git(&root, &["add", "lib"]);
+    git(&root, &[&user[..], &["commit", "-qm", "first"]].concat());
+    git(&root, &["sparse-checkout", "set", "--sparse-index", "src"]);
+    assert!(!root.join("lib").exists());
+    let run = project.run(&["--allow-stale"]).exits(5);
+    run.says(&["`lib/deep/new.rs`: a sparse checkout leaves this path out"]);
+}

@@ -548,7 +548,7 @@ fn an_agents_request_is_brought_over_at_its_end_and_undone_as_one() {
 }
 
 #[test]
-fn a_directory_that_a_command_removes_or_moves_is_gone_in_the_project() {
+fn files_of_a_directory_that_a_command_removes_or_moves_are_gone_in_the_project() {
     let command = "mv src/old src/new; rm -r sub";
     let replies = [
         agent::reply("COMMAND", command),
@@ -565,8 +565,8 @@ fn a_directory_that_a_command_removes_or_moves_is_gone_in_the_project() {
         .run(&["-p", "go", "--scratch", "--sandbox", "off"])
         .exits(0);
     assert_eq!(project.read("src/new/m.py"), "m\n");
-    assert!(!project.path("src/old").exists());
-    assert!(!project.path("sub").exists());
+    assert!(!project.path("src/old/m.py").exists());
+    assert!(!project.path("sub/deep/er.txt").exists());
     project.run(&["undo"]).exits(0);
     assert_eq!(project.tree(), before);
 }

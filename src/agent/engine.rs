@@ -92,7 +92,7 @@ pub(super) struct Work<'c> {
 }
 
 impl Agent<'_> {
-    /// Works like [`take_on`](Self::take_on), with a request that consists of text only.
+    /// Works like [`work_on_request`](Self::work_on_request), with a request that consists of text only.
     ///
     /// # Errors
     /// Fails if the work does not finish.
@@ -101,7 +101,7 @@ impl Agent<'_> {
         conversation: &mut Conversation,
         request: Option<&str>,
     ) -> Result<Ended, AgentError> {
-        self.take_on(conversation, request.map(UserRequest::from).as_ref())
+        self.work_on_request(conversation, request.map(UserRequest::from).as_ref())
     }
 
     /// Works on `prompt` alone, in a new conversation that is not resumed, and returns the final message. The host
@@ -121,7 +121,7 @@ impl Agent<'_> {
     ///
     /// # Errors
     /// Fails if the work does not finish.
-    pub fn take_on(
+    pub fn work_on_request(
         &self,
         conversation: &mut Conversation,
         request: Option<&UserRequest>,
@@ -130,7 +130,7 @@ impl Agent<'_> {
             conversation,
             progress: Progress::default(),
         };
-        let mut next = self.take_up(request, &mut work)?;
+        let mut next = self.resume_calls(request, &mut work)?;
         self.save(work.conversation)?;
         loop {
             if let Next::Done(ended) = next {
@@ -178,7 +178,7 @@ impl Agent<'_> {
             ..reply
         };
         match self.protocol.read(&reply, &brief.tools) {
-            Ok(turn) => self.take(turn, &brief.tools, work),
+            Ok(turn) => self.carry_out_turn(turn, &brief.tools, work),
             Err(fault) => {
                 self.report_words(&bounded(&reply.text, OUTPUT_LIMIT));
                 let around = fault
@@ -191,7 +191,7 @@ impl Agent<'_> {
     }
 
     /// Carries out the agent's decision.
-    fn take(
+    fn carry_out_turn(
         &self,
         turn: Turn,
         tools: &Toolbox<'_>,

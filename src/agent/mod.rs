@@ -2,7 +2,7 @@
 //!
 //! | part | purpose |
 //! |---|---|
-//! | `engine`, `taking_up`, `ending` | the loop itself, its resumption and its end |
+//! | `engine`, `resuming`, `ending` | the loop itself, its resumption and its end |
 //! | `host` | the run that an agent works in |
 //! | `protocol` | how a reply names tools, and how tools are described to the model |
 //! | [`tool`], [`tools`], `schema`, `using` | the tool trait, its implementations, their arguments and their use |
@@ -30,10 +30,10 @@ pub(crate) mod memory;
 pub(crate) mod permissions;
 pub(crate) mod protocol;
 pub(crate) mod restricted;
+mod resuming;
 pub(crate) mod schema;
 pub(crate) mod session;
 pub(crate) mod tagged;
-mod taking_up;
 pub mod tool;
 pub mod tools;
 mod using;

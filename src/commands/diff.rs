@@ -43,8 +43,7 @@ pub fn diff(context: &Context<'_>, run: Option<&Path>, as_stat: bool) -> Result<
         outcome.output.set_diff(diff::text(files));
     }
     outcome.is_paged = true;
-    outcome.warnings = changes.doubts;
-    if files.is_empty() {
+    if files.is_empty() && changes.doubts.is_empty() {
         let undecided = run.choice().filter(|choice| choice.taken.is_none());
         let attempts = undecided.map(|choice| {
             let attempts = counted(choice.attempts.len() as u64, "attempt");
@@ -53,6 +52,7 @@ pub fn diff(context: &Context<'_>, run: Option<&Path>, as_stat: bool) -> Result<
         let why = attempts.unwrap_or_default();
         outcome.summary = format!("{} changed nothing{why}", run.relative());
     }
+    outcome.warnings = changes.doubts;
     if run.record.as_ref().map(|record| record.tree) == Some(TreeState::PutBack) {
         outcome.warnings.push(format!(
             "the changes of {} were taken back at its end",

@@ -118,13 +118,10 @@ fn failed(output: &Output<'_>, failure: &Failure) -> Exit {
         output.event(&Event::Warning(problem));
     }
     // Programs get the long form of the error.
-    let message = format!("{error:#}");
-    output.error(
-        &message,
-        failure.hint().as_deref(),
-        shown.log.as_deref(),
-        || document_of(output, failure),
-    );
+    let (message, hint) = (format!("{error:#}"), failure.hint());
+    output.error(&message, hint.as_deref(), shown.log.as_deref(), || {
+        document_of(output, failure)
+    });
     error.exit()
 }
 

@@ -177,11 +177,11 @@ impl Beneath {
     /// else.
     ///
     /// # Errors
-    /// Fails if it cannot be opened.
+    /// Fails if it cannot be opened, as through a link.
     pub fn file(&mut self, path: &str) -> io::Result<Option<File>> {
         let (parent, name) = split(path);
         match self.at(parent) {
-            Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
+            Err(Errno::NOENT) => Ok(None),
             directory => open_regular(directory?, name),
         }
     }

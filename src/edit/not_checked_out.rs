@@ -9,30 +9,26 @@ use std::path::Path;
 use super::Rule;
 use crate::project::index;
 
-/// The paths, read when first needed.
+/// The paths, and whether each is a submodule; read when first needed.
 #[derive(Default)]
-pub struct NotCheckedOut(OnceCell<Vec<(String, Rule)>>);
+pub struct NotCheckedOut(OnceCell<Vec<(String, bool)>>);
 
 impl NotCheckedOut {
     /// Returns the rule against creating the file at `path` below `root`, if there is one. Without a readable index, there
     /// is none.
     pub fn rule(&self, root: &Path, path: &str) -> Option<Rule> {
-        let known = self.0.get_or_init(|| {
-            let paths = index::not_checked_out(root).unwrap_or_default();
-            let rule = |is_submodule| match is_submodule {
-                true => Rule::NestedRepo,
-                false => Rule::NotCheckedOut,
+        let read = || index::not_checked_out(root).unwrap_or_default();
+        let mut known = self.0.get_or_init(read).iter();
+        let is_below =
+            |path: &str, above: &str| match path.strip_prefix(above.trim_end_matches('/')) {
+                Some(rest) => rest.is_empty() || rest.starts_with('/'),
+                None => false,
             };
-            paths
-                .into_iter()
-                .map(|(path, is)| (path, rule(is)))
-                .collect()
-        });
-        let is_there = |known: &str| match path.strip_prefix(known) {
-            Some(rest) => rest.is_empty() || known.ends_with('/') || rest.starts_with('/'),
-            None => false,
-        };
-        let found = known.iter().find(|(known, _)| is_there(known))?;
-        Some(found.1)
+        let is_hit = |known: &str| is_below(path, known) || is_below(known, path);
+        let (_, is_submodule) = known.find(|(known, _)| is_hit(known))?;
+        Some(match is_submodule {
+            true => Rule::NestedRepo,
+            false => Rule::NotCheckedOut,
+        })
     }
 }

@@ -84,8 +84,8 @@ pub enum Rule {
     /// The path lies in a nested repository or a submodule.
     #[error("the path lies in another git repository")]
     NestedRepo,
-    /// Git has a file at the path that a sparse checkout leaves out.
-    #[error("git has a file here that is not checked out, so its content was not seen")]
+    /// A sparse checkout leaves out the path, or what is above or below it.
+    #[error("a sparse checkout leaves this path out, so nobody has seen what git has there")]
     NotCheckedOut,
     /// The file would make git take its directory for a repository, whose configuration may name programs.
     #[error(

@@ -166,7 +166,12 @@ impl<'a> HttpModel<'a> {
     ) -> Result<Answer, TryError> {
         let wire = self.server.vendor.wire;
         self.server.client.silence.allow(None);
-        let called = self.server.client.call(|| self.send(request, left));
+        let (client, send) = (&self.server.client, || self.send(request, left));
+        let called = if request.once {
+            client.answer(send())
+        } else {
+            client.call(send)
+        };
         let response = called.map_err(|error| {
             let is_unsent = matches!(error, HttpError::NoConnection { .. });
             self.failed(error).last_if(request.once && !is_unsent)

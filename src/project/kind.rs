@@ -185,12 +185,13 @@ fn make(root: &Path) -> String {
     let makefile = files.iter().find(|file| file.is_file());
     let rules = makefile.map(|file| text(file)).unwrap_or_default();
     let has = |target: &str| {
-        let mut rules = rules.lines().filter(|line| !line.starts_with('\t'));
-        rules.any(|line| match line.split_once(':') {
-            Some((targets, rest)) => {
-                !rest.starts_with('=') && targets.split_whitespace().any(|it| it == target)
+        rules.lines().any(|line| match line.split_once(':') {
+            // No recipe, comment or variable.
+            Some((targets, rest)) if !line.starts_with([' ', '\t']) => {
+                let is_rule = !targets.contains(['#', '=', '$']) && !rest.starts_with('=');
+                is_rule && targets.split_whitespace().any(|it| it == target)
             }
-            None => false,
+            _ => false,
         })
     };
     let target = ["test", "check"].into_iter().find(|target| has(target));
@@ -289,7 +290,10 @@ mod tests {
                 "make".into(),
             ),
             (
-                &[("Makefile", "all:\ncheck: all\n")],
+                &[(
+                    "Makefile",
+                    "all: test\n\ttest: x\n# run test: x\nA = test : x\nx check y: all\n",
+                )],
                 "Makefile",
                 "make\nmake check".into(),
             ),

@@ -403,7 +403,7 @@ mod tests {
     use crate::record::todos::TodoStatus;
 
     #[test]
-    fn no_text_of_an_event_keeps_a_secret() {
+    fn texts_of_events_keep_no_secret() {
         const SECRET: &str = "sk-0123456789abcdef";
         let redactor = Redactor::new([SECRET]);
         let s = || SECRET.to_owned();

@@ -62,11 +62,11 @@ impl Recording {
     /// Finds the run called `name`: a path relative to `root`, or the name of a folder in `logs`.
     ///
     /// # Errors
-    /// Fails if there is no such folder, or no run in it.
+    /// Fails if the folder does not exist.
     pub fn find(root: &Path, logs: &Path, name: &Path) -> Result<Self, RecordingProblem> {
         let folder = [root.join(name), logs.join(name)]
             .into_iter()
-            .find(|folder| is_run(folder))
+            .find(|folder| folder.is_dir())
             .ok_or_else(|| RecordingProblem::Missing(name.to_path_buf()))?;
         let run = RecordedRun::read(&folder);
         Ok(Self { folder, run })
@@ -182,18 +182,6 @@ impl Recording {
             (_, known) => Ok(known),
         }
     }
-}
-
-/// Returns whether a directory has a run's record, or at least its first reply.
-fn is_run(folder: &Path) -> bool {
-    let first = run_files::name(&StepId::INITIAL, Artifact::ResponseJson);
-    let names = [
-        run_files::RESULT,
-        run_files::STEPS,
-        run_files::AGENT,
-        &first,
-    ];
-    names.iter().any(|name| folder.join(name).is_file())
 }
 
 /// The models that a run was made with, and how it and its attempts have ended.

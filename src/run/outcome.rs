@@ -193,7 +193,7 @@ impl Failure {
 
     /// Returns the same failure with a text that is worth reading despite it.
     pub fn with_text(mut self, text: impl Into<Option<String>>) -> Self {
-        self.output.text = text.into();
+        self.output.text = text.into().or(self.output.text);
         self
     }
 

@@ -18,6 +18,7 @@ use crate::model::{Purpose, REPAIRS, ReplyFormat, StepId};
 use crate::project::Project;
 use crate::project::changed_files::EditsRecord;
 use crate::project::rollup::{self, RollupState};
+use crate::record::run_files::COMMIT;
 use crate::run::past::chain::{Chain, ChainedRun};
 use crate::run::past::history::PastRun;
 use crate::run::past::inputs::sent;
@@ -86,7 +87,7 @@ impl Resumption {
         let run = PastRun::read(&context.project, &found);
         let folder = run.relative();
         let not = |problem: RunError| Err(NotReady::of(problem).into());
-        if run.workflow() != "commit" {
+        if run.workflow() != COMMIT {
             return not(RunError::OtherWorkflow(folder, "a change"));
         }
         let exit = run.record.as_ref().and_then(|record| record.exit.exit());

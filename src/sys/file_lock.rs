@@ -6,13 +6,19 @@
 use std::fs::{self, File, TryLockError};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use std::{io, thread};
+
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 
 use crate::sys::files::{self, IfThere as _, Links, MIB};
 use crate::sys::identity::file_id;
 
-/// Number of attempts at a lock that no process seems to hold.
+/// Number of attempts at a lock that no living process seems to hold.
 const TRIES: usize = 1000;
+/// The time between them.
+const PAUSE: Duration = Duration::from_micros(100);
 
 /// Errors from taking a lock.
 #[derive(Debug, thiserror::Error)]
@@ -94,15 +100,26 @@ pub fn lock(file: &File) -> Result<(), LockProblem> {
     for _ in 0..TRIES {
         match file.try_lock() {
             Ok(()) => return Ok(()),
-            Err(TryLockError::WouldBlock) if is_locked(file)? && holder(file).is_some() => break,
-            // Another process was only probing the lock, see `is_held`, or a killed one was just starting a child, which
-            // holds it until it executes its program.
+            Err(TryLockError::WouldBlock) if is_locked(file)? => {
+                if holder(file).is_some_and(is_alive) {
+                    break;
+                }
+                // A killed process was just starting a child, which holds the lock until it executes its program.
+                thread::sleep(PAUSE);
+            }
+            // Another process was only probing the lock, see `is_held`.
             Err(TryLockError::WouldBlock) => thread::yield_now(),
             Err(TryLockError::Error(error)) => return Err(error.into()),
         }
     }
     let process = holder(file);
     Err(LockProblem::Held { process })
+}
+
+/// Returns whether there is a process with this id.
+fn is_alive(process: u32) -> bool {
+    let process = i32::try_from(process).ok().and_then(Pid::from_raw);
+    process.is_some_and(|process| test_kill_process(process) != Err(Errno::SRCH))
 }
 
 /// Returns whether a process holds the lock on the file at `path`. An unreadable file counts as not locked.

@@ -59,13 +59,23 @@ pub(crate) fn file_id(metadata: &Metadata) -> FileId {
     (metadata.dev(), metadata.ino())
 }
 
-/// Returns the identity of a file; `None` if it does not exist. On file systems without a device, such as overlays, it
-/// has no time of creation: a directory gets a new one there when something is first written into it.
+/// Returns the identity of a file; `None` if it does not exist. A directory on a file system without a device, as
+/// overlays are, has no time of creation: on an overlay it gets a new one when something is first written into it.
 pub(crate) fn identity(metadata: io::Result<Metadata>) -> FileIdentity {
     let metadata = metadata.ok()?;
     let created = metadata.created().ok();
-    let has_device = rustix::fs::major(metadata.dev()) != 0;
-    Some((file_id(&metadata), created.filter(|_| has_device)))
+    let may_be_renewed = metadata.is_dir() && is_without_device(&metadata);
+    Some((file_id(&metadata), created.filter(|_| !may_be_renewed)))
+}
+
+#[cfg(target_os = "linux")]
+fn is_without_device(metadata: &Metadata) -> bool {
+    rustix::fs::major(metadata.dev()) == 0
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_without_device(_metadata: &Metadata) -> bool {
+    false
 }
 
 /// Returns the time of the last change to a file's content, name or metadata (ctime), which programs cannot set.

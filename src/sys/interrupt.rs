@@ -344,28 +344,28 @@ pub(crate) fn wait(fds: &mut [PollFd<'_>], timeout: Option<Duration>) -> io::Res
 #[cfg(test)]
 mod tests {
     use super::*;
+    #[cfg(target_os = "linux")]
     use std::thread;
 
-    use rustix::process::kill_process;
-    use rustix::thread::gettid;
-
+    #[cfg(target_os = "linux")]
     #[test]
     fn a_signal_that_asks_for_no_stop_does_not_end_a_wait() {
         let resized = signal_hook::consts::SIGWINCH;
         signal_hook::flag::register(resized, Arc::default()).unwrap();
-        let (waiting, limit) = (gettid(), Duration::from_millis(100));
+        let (waiting, limit) = (rustix::thread::gettid(), Duration::from_millis(100));
         let is_over = AtomicBool::new(false);
         let began = Instant::now();
         thread::scope(|scope| {
             scope.spawn(|| {
                 while !is_over.load(Ordering::SeqCst) {
                     // The system gives a signal to the thread that is named, if it takes any.
-                    kill_process(waiting, rustix::process::Signal::WINCH).unwrap();
+                    rustix::process::kill_process(waiting, rustix::process::Signal::WINCH).unwrap();
                     thread::sleep(Duration::from_millis(1));
                 }
             });
-            Interrupt::leaked().sleep(limit).unwrap();
+            let slept = Interrupt::leaked().sleep(limit);
             is_over.store(true, Ordering::SeqCst);
+            slept.unwrap();
         });
         assert!(began.elapsed() >= limit);
     }

@@ -87,7 +87,7 @@ pub fn work(
         let mut known = place.briefing.borrow().clone();
         let used = place.meter.used(&before);
         let result = with_agent(place, run, is_headless, |agent| {
-            Ok(agent.take_on(conversation, request)?.words)
+            Ok(agent.work_on_request(conversation, request)?.words)
         });
         let begun = before.history.len();
         let since = conversation.history.get(begun..).unwrap_or_default();

@@ -25,7 +25,7 @@ use super::task::{Ended, NOT_BEGUN, is_held};
 use crate::commands::cli::values::PROGRAM;
 use crate::model::pace::{self, PACE};
 use crate::model::price::Usd;
-use crate::record::result::RunRecord;
+use crate::record::result::{ExitRecord, RunRecord};
 use crate::record::run_files::RESULT;
 use crate::record::seconds::Seconds;
 use crate::run::context::Context;
@@ -291,16 +291,17 @@ impl<'c> Campaign<'c> {
             problem if has_begun => format!("  {problem}"),
             problem => format!("  line {line}: {problem}"),
         });
-        self.report_task(index, &exit.name, cost, &problem.unwrap_or_default());
+        self.report_task(index, exit, cost, &problem.unwrap_or_default());
     }
 
     /// Reports an ended task. On a terminal, where a table counts the others, reports only failures.
-    fn report_task(&mut self, index: usize, name: &str, cost: Option<Usd>, problem: &str) {
+    fn report_task(&mut self, index: usize, exit: &ExitRecord, cost: Option<Usd>, problem: &str) {
         let id = &self.tasks[index].id;
         let cost = cost.map_or_else(String::new, |cost| format!("  {cost}"));
-        if !self.live.is_live() || name != "done" {
+        if !self.live.is_live() || exit.code != 0 {
             self.live.clear();
-            self.context.notice(format!("{id}  {name}{cost}{problem}"));
+            self.context
+                .notice(format!("{id}  {}{cost}{problem}", exit.name));
         }
     }
 
@@ -368,7 +369,7 @@ impl<'c> Campaign<'c> {
         for state in &self.states {
             let name = match state {
                 State::Ended(_, name) => name,
-                State::Unpaid => "over-budget",
+                State::Unpaid => Exit::OverBudget.name(),
                 State::Open => "open",
             };
             *ends.entry(name).or_default() += 1;

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::branches::Specialist;
 use super::error::OrchestrateError;
 use super::specialists::{FinishedBranch, Specialists};
+use crate::agent::AgentError;
 use crate::agent::tool::{ToolError, ToolOutput};
 use crate::secret::ApiKey;
 use crate::sys::text::shell_quoted;
@@ -124,7 +125,7 @@ pub fn publish(specialists: &Specialists<'_>, prompt: &str) -> Result<ToolOutput
         None => specialists.run(AGENT, prompt, true),
     };
     let FinishedBranch { id, response, .. } = match finished {
-        Err(ToolError::Fatal(error)) if error.host::<OrchestrateError>().is_some() => {
+        Err(ToolError::Fatal(error)) if is_timeout(&error) => {
             return Err(error.to_string().into());
         }
         finished => finished?,
@@ -135,11 +136,14 @@ pub fn publish(specialists: &Specialists<'_>, prompt: &str) -> Result<ToolOutput
     Ok(ToolOutput::text(response))
 }
 
+fn is_timeout(error: &AgentError) -> bool {
+    matches!(error.host(), Some(OrchestrateError::BranchTimeout { .. }))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::scripted::{Scripted, failed_state, running, succeeded};
     use super::*;
-    use crate::agent::AgentError;
     use crate::sys::interrupt::Signal;
 
     fn publishing() -> Publishing {

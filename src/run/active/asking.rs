@@ -389,12 +389,13 @@ impl Run<'_> {
         (spec, tier): (&ModelSpec, Option<Tier>),
         error: ModelError,
     ) -> Error {
+        if error.costs_nothing() {
+            self.reserved = None;
+            self.note(|record| record.at_most = None);
+        }
         if let Some((finish, spent)) = error.spent() {
             self.note(|record| record.finish = Some(finish.to_owned()));
             self.charge((spec, tier), spent, None);
-        }
-        if error.costs_nothing() {
-            self.note(|record| record.at_most = None);
         }
         self.reserved = None;
         let answer = error.answer();

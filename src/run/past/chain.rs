@@ -154,7 +154,8 @@ impl PastRun {
                     let (maker, shown) = match &reply {
                         Some(_) => ("the build", "it is shown as the reply left it"),
                         // The replies of an agent do not have the texts of files.
-                        None => ("the agent", "its change is left out"),
+                        None if self.agent().is_some() => ("the agent", "its change is left out"),
+                        None => ("the run", "its change is left out"),
                     };
                     let path = path.escape_debug();
                     doubts.push(format!(

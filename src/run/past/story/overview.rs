@@ -250,10 +250,11 @@ fn branch(branch: &BranchRecord) -> Row {
 /// Shows the total changes of a run: an undo, an agent's run, or one with repairs.
 pub fn changes(sources: &Sources) -> Option<Section<'_>> {
     let all = sources.changes.as_ref()?;
-    let mut blocks = vec![Block::Changes(&all.files)];
+    let are_there = !all.files.is_empty();
+    let mut blocks = Vec::from_iter(are_there.then_some(Block::Changes(&all.files)));
     if !all.doubts.is_empty() {
         blocks.push(Block::note(
-            "What was in some of these files is not known any more: it counts as nothing.",
+            "What was in some of these files is not known any more: it counts as nothing, or is left out.",
         ));
     }
     if sources.steps.iter().all(|past| past.step.is_agents()) {

@@ -40,7 +40,7 @@ impl Sources {
         Self {
             steps,
             // Reverted edits are not changes of the run.
-            changes: Some(changes).filter(|changes| is_shown && !changes.files.is_empty()),
+            changes: Some(changes).filter(|changes| is_shown && *changes != RunChanges::default()),
             request: run.request(),
             state: run.state(project),
         }

@@ -14,7 +14,7 @@ use crate::model::message::Call;
 
 impl Agent<'_> {
     /// Repeats the interrupted calls or reports them to the agent, and adds the request.
-    pub(super) fn take_up(
+    pub(super) fn resume_calls(
         &self,
         request: Option<&UserRequest>,
         work: &mut Work<'_>,
