@@ -95,6 +95,7 @@ fn a_model_gets_the_files_that_it_asks_for() {
     let log = project.run(&["log", &run.folder]).exits(0).stdout;
     assert!(log.contains("The reply asks for lib/b.py."), "{log}");
     assert!(!log.contains("changed no files"), "{log}");
+    assert!(!log.contains("not applied"), "{log}");
 }
 
 #[test]

@@ -375,3 +375,17 @@ fn most_of_a_file_that_is_not_utf8_is_not_dropped_either() {
     project.run(&[]).exits(5).says(&["`life.lua`"]);
     assert_eq!(std::fs::read(project.path("life.lua")).unwrap(), long);
 }
+
+#[test]
+fn a_moved_script_that_may_no_longer_be_executed_is_named() {
+    let server = ModelServer::gemini(&["^^^old.sh\n^^^delete\n^^^new.sh\n#!/bin/sh\n^^^end\n"]);
+    let project = TestProject::new()
+        .with(&server)
+        .file("old.sh", "#!/bin/sh\n");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(project.path("old.sh"), mode).unwrap();
+    project
+        .run(&[])
+        .exits(0)
+        .says(&["`new.sh` is `old.sh`, but not executable, as no new file is"]);
+}

@@ -106,6 +106,7 @@ fn a_prompt_that_cannot_fit_is_not_sent_and_its_parts_are_reported() {
         );
     let run = project.run(&[]).exits(3).says(&[
         "the prompt does not fit the context window of `gemini-2.5-pro`: about 1",
+        "`--context 4k` sends what ranks first for the query; or ",
         "% of 9,000",
         "  codebase",
         "  big.rs",

@@ -7,6 +7,7 @@ use memchr::memchr_iter;
 
 use super::form::EditForm;
 use super::rule::Rule;
+use super::spelling::{self, PathScope};
 use crate::sys::numbers::counted;
 
 /// An edit's effect on a file.
@@ -264,6 +265,23 @@ fn nearest_line(nearest: Option<&(usize, String, &'static str)>) -> String {
 }
 
 impl FaultKind {
+    /// Returns the fault of a path that breaks a rule.
+    pub fn breach(path: &str, rule: Rule) -> Self {
+        let path = path.to_owned();
+        Self::Path { path, rule }
+    }
+
+    /// Returns the fault of a path that decorates `plain`; a rule broken by `plain` takes precedence.
+    pub fn misnamed(path: &str, plain: &str, scope: PathScope) -> Self {
+        match spelling::broken_rule(plain, scope) {
+            Some(rule) => Self::breach(path, rule),
+            None => Self::Decorated {
+                path: path.to_owned(),
+                plain: plain.to_owned(),
+            },
+        }
+    }
+
     /// Returns the flag that permits the fault, if any.
     pub fn flag(&self) -> Option<&'static str> {
         match self {

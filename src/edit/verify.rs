@@ -250,7 +250,7 @@ impl PathPolicy {
                 Err(kind) => faults.push(edit.fault(kind)),
                 // Replacements are located only in lines that were shown.
                 Ok(Some(_)) if edit.parts.is_empty() && self.is_unseen(&edit.path) => {
-                    faults.push(edit.fault(breach(&edit.path, Rule::NotShown)));
+                    faults.push(edit.fault(FaultKind::breach(&edit.path, Rule::NotShown)));
                 }
                 Ok(present) => {
                     let warnings = &mut verified.warnings;
@@ -288,12 +288,12 @@ impl PathPolicy {
     /// Returns the state of the file at `path`, or the fault of naming it.
     fn present(&self, path: &str) -> Result<Result<Option<Present>, FaultKind>, VerifyError> {
         if let Some(plain) = self.undecorated(path) {
-            return Ok(Err(misnamed(path, plain, self.scope)));
+            return Ok(Err(FaultKind::misnamed(path, plain, self.scope)));
         }
         match self.look(path) {
             Err(Obstacle::Io(error)) => Err(PathError::of("look at", path)(error).into()),
             Err(Obstacle::Rules(error)) => Err(error.into()),
-            Err(Obstacle::Rule(rule)) => Ok(Err(breach(path, rule))),
+            Err(Obstacle::Rule(rule)) => Ok(Err(FaultKind::breach(path, rule))),
             Ok(present) => Ok(Ok(present)),
         }
     }
@@ -339,7 +339,14 @@ impl PathPolicy {
         let read =
             |path: &str| files::read(&self.root.join(path), Links::Refused, LARGEST_COMPARED);
         let old = match present.map(|present| present.fingerprint.size) {
-            None => None,
+            None => {
+                if let Some(program) = self.moved_program(new, edits, read) {
+                    warn(&format!(
+                        "is `{program}`, but not executable, as no new file is"
+                    ));
+                }
+                None
+            }
             Some(size) if size > LARGEST_COMPARED => {
                 warn("is too large to compare and is replaced as a whole");
                 return Ok(Some(Vec::new()));
@@ -386,6 +393,21 @@ impl PathPolicy {
             ..fault
         });
         Ok(Some(faults.collect()))
+    }
+
+    /// Returns the executable file with this text that the reply removes, if there is one.
+    fn moved_program<'e>(
+        &self,
+        text: &str,
+        edits: &'e [FileEdit],
+        read: impl Fn(&str) -> io::Result<Vec<u8>>,
+    ) -> Option<&'e String> {
+        let is_executable =
+            |path| matches!(self.look(path), Ok(Some(found)) if found.rights.mode & 0o111 != 0);
+        let is_it = |path: &str| read(path).is_ok_and(|old| old == text.as_bytes());
+        let removed = edits.iter().filter(|edit| edit.kind == EditKind::Remove);
+        let mut paths = removed.map(|edit| &edit.path);
+        paths.find(|path| is_executable(path) && is_it(path))
     }
 
     /// Returns the fault of an edit that changes a protected value.
@@ -469,7 +491,7 @@ impl PathPolicy {
                 *known.entry(directory).or_insert_with(is_repository)
             });
             if is_made {
-                faults.push(edit.fault(breach(&edit.path, Rule::MadeRepo)));
+                faults.push(edit.fault(FaultKind::breach(&edit.path, Rule::MadeRepo)));
             }
         }
         faults
@@ -552,26 +574,10 @@ fn collisions(edits: &[FileEdit], scope: PathScope) -> Vec<ReplyFault> {
             *spellings.entry(folded.join("/")).or_insert(path) != path
         });
         if collides && spelling::broken_rule(&edit.path, scope).is_none() {
-            faults.push(edit.fault(breach(&edit.path, Rule::CaseCollision)));
+            faults.push(edit.fault(FaultKind::breach(&edit.path, Rule::CaseCollision)));
         }
     }
     faults
-}
-
-fn breach(path: &str, rule: Rule) -> FaultKind {
-    let path = path.to_owned();
-    FaultKind::Path { path, rule }
-}
-
-/// Returns the fault of a path that decorates `plain`; a rule broken by `plain` takes precedence.
-fn misnamed(path: &str, plain: &str, scope: PathScope) -> FaultKind {
-    match spelling::broken_rule(plain, scope) {
-        Some(rule) => breach(path, rule),
-        None => FaultKind::Decorated {
-            path: path.to_owned(),
-            plain: plain.to_owned(),
-        },
-    }
 }
 
 /// Reads the names in a directory, by folded form.

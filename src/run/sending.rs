@@ -41,9 +41,10 @@ pub enum SendingProblem {
     #[diagnostic(
         code("/window"),
         help(
-            "{}{}leave files out of the rollup: `code-commit rollup --budget TOKENS` says which; or use a model with a larger window (one of Ollama's is loaded with its entry's `numCtx`); or let `code-commit {}` do it, which reads only what it needs",
+            "{}{}leave files out of the rollup: `code-commit rollup --budget TOKENS` says which; or {}use a model with a larger window (one of Ollama's is loaded with its entry's `numCtx`); or let `code-commit {}` do it, which reads only what it needs",
             in_parts(*parts),
             a_directory(.size, .files, *.window),
+            a_part(*may_be_part, *window),
             FRUGAL.command
         )
     )]
@@ -58,6 +59,8 @@ pub enum SendingProblem {
         files: Vec<(String, u64)>,
         /// The calls of a report by parts, if that is possible.
         parts: Option<PartsEstimate>,
+        /// True if a part of the code base could be sent.
+        may_be_part: bool,
     },
     /// The first call, or all of a report by parts, may exceed the cost limit.
     #[error("{calls} would exceed `--max-cost` {limit}: {why}")]
@@ -144,6 +147,7 @@ pub fn examine(
             files: counted(&rollup::sections(&inputs.rollup, root)),
             size: size.clone(),
             parts,
+            may_be_part: *purpose != Purpose::REPORT && !inputs.is_part,
         }),
     }
     problems.extend(without_price(choice, spec));
@@ -216,6 +220,13 @@ fn in_parts(parts: Option<PartsEstimate>) -> String {
     parts.map_or_else(String::new, |parts| {
         format!("`--parts` reads it by parts, in {parts}; or ")
     })
+}
+
+/// Suggests a part of the code base that fits into the window, if it may be sent.
+fn a_part(may_be: bool, window: u64) -> String {
+    let thousands = (window / 2_000).clamp(1, 40);
+    let hint = format!("`--context {thousands}k` sends what ranks first for the query; or ");
+    if may_be { hint } else { String::new() }
 }
 
 /// Suggests the largest directory that fits into the window by itself; empty if none does.

@@ -13,7 +13,7 @@ use crate::agent::tool::CallFailure;
 use crate::edit::beneath::{Beneath, Root};
 use crate::project::CONFIG;
 use crate::secret::credentials::is_secret_file;
-use crate::sys::files::{self, Links, is_missing};
+use crate::sys::files::{self, IfThere as _, Links};
 use crate::sys::numbers::counted;
 use crate::sys::text::escaped;
 
@@ -122,20 +122,21 @@ impl ResolvedPath {
     /// # Errors
     /// Fails if access is denied, or a link has come to lead out of the project.
     pub fn look(&self, root: &Path) -> io::Result<Option<Found>> {
-        let resolved = match self.path(root).canonicalize() {
-            Ok(resolved) => resolved,
-            Err(error) if is_missing(&error) => return Ok(None),
-            Err(error) => return Err(error),
-        };
+        let resolved = self.path(root).canonicalize().if_there()?;
+        resolved.map_or(Ok(None), |resolved| self.look_at(root, &resolved))
+    }
+
+    /// Opens what exists at the place, whose path without links is `resolved`.
+    fn look_at(&self, root: &Path, resolved: &Path) -> io::Result<Option<Found>> {
         let opened = match self {
             Self::Inside(_) => {
-                let inside = below(root, &resolved)?;
+                let inside = below(root, resolved)?;
                 if inside.is_empty() {
                     return Ok(Some(Found::Directory));
                 }
                 Beneath::to_read(Root::open(root)?).file(&inside)?
             }
-            Self::Outside(_) => files::open_regular(&resolved, Links::Refused)?,
+            Self::Outside(_) => files::open_regular(resolved, Links::Refused)?,
         };
         Ok(match (opened, resolved.symlink_metadata()) {
             (Some(file), _) => Some(Found::File(file)),
@@ -150,7 +151,10 @@ impl ResolvedPath {
     /// # Errors
     /// A sentence for the model if nothing exists, or it cannot be accessed.
     pub fn find(&self, root: &Path) -> Result<Found, String> {
-        let looked = self.look(root);
+        self.found(root, self.look(root))
+    }
+
+    fn found(&self, root: &Path, looked: io::Result<Option<Found>>) -> Result<Found, String> {
         let found = looked.map_err(|error| unreadable(&self.shown(), &error))?;
         found.ok_or_else(|| missing(root, self))
     }
@@ -160,9 +164,10 @@ impl ResolvedPath {
     /// # Errors
     /// A sentence for the model, with advice, if there is no such file.
     pub fn read(&self, root: &Path, limit: u64) -> Result<Vec<u8>, String> {
-        self.check_secrets(root)?;
+        let resolved = resolved(&self.path(root));
+        self.check_secrets_at(root, &resolved)?;
         let shown = self.shown();
-        let file = match self.find(root)? {
+        let file = match self.found(root, self.look_at(root, &resolved))? {
             Found::File(file) => file,
             Found::Directory => {
                 return Err(format!(
@@ -191,9 +196,11 @@ impl ResolvedPath {
     /// # Errors
     /// Fails if the file is refused.
     pub fn check_secrets(&self, root: &Path) -> Result<(), CallFailure> {
-        let named = self.path(root);
-        let resolved = resolved(&named);
-        let is_secret = [&named, &resolved].into_iter().any(|path| {
+        self.check_secrets_at(root, &resolved(&self.path(root)))
+    }
+
+    fn check_secrets_at(&self, root: &Path, resolved: &Path) -> Result<(), CallFailure> {
+        let is_secret = [&*self.path(root), resolved].into_iter().any(|path| {
             let path = path.strip_prefix(root).unwrap_or(path);
             is_secret_file(path) || holds_keys(path)
         });

@@ -287,6 +287,9 @@ fn ended(past: &PastStep) -> Outcome {
             (is_good, words)
         }
         _ if step.is_agents() => (None, "answered"),
+        (Some(Ok(reply)), _) if step.edits.is_none() && asks_for_files(step, reply) => {
+            (Some(true), "answered")
+        }
         _ if step.edits.is_none() => (Some(false), "not applied"),
         // After a kill, the build's log may still contain the status.
         _ => (
@@ -295,6 +298,12 @@ fn ended(past: &PastStep) -> Outcome {
         ),
     };
     (is_good, words.to_owned())
+}
+
+/// Returns whether a reply is a request for files.
+fn asks_for_files(step: &Step, reply: &str) -> bool {
+    let parsed = edit::read(reply, step.reply_format, &|_| Sent::NotShown);
+    parsed.request().is_some()
 }
 
 fn actions_ended(actions: &[Action]) -> Outcome {
