@@ -333,20 +333,19 @@ impl PathPolicy {
             return Ok(Some(vec![fault]));
         }
         let EditKind::Write(new) = &edit.kind else {
+            let is_executable = |found: &Present| found.rights.mode & 0o111 != 0;
+            let program = present.filter(is_executable);
+            let copy = program.and_then(|_| self.new_copy(path, edits));
+            warnings.extend(copy.map(|copy| {
+                format!("`{copy}` is `{path}`, but not executable, as no new file is")
+            }));
             return Ok(Some(Vec::new()));
         };
         let mut warn = |change: &str| warnings.push(format!("`{path}` {change}"));
         let read =
             |path: &str| files::read(&self.root.join(path), Links::Refused, LARGEST_COMPARED);
         let old = match present.map(|present| present.fingerprint.size) {
-            None => {
-                if let Some(program) = self.moved_program(new, edits, read) {
-                    warn(&format!(
-                        "is `{program}`, but not executable, as no new file is"
-                    ));
-                }
-                None
-            }
+            None => None,
             Some(size) if size > LARGEST_COMPARED => {
                 warn("is too large to compare and is replaced as a whole");
                 return Ok(Some(Vec::new()));
@@ -395,19 +394,14 @@ impl PathPolicy {
         Ok(Some(faults.collect()))
     }
 
-    /// Returns the executable file with this text that the reply removes, if there is one.
-    fn moved_program<'e>(
-        &self,
-        text: &str,
-        edits: &'e [FileEdit],
-        read: impl Fn(&str) -> io::Result<Vec<u8>>,
-    ) -> Option<&'e String> {
-        let is_executable =
-            |path| matches!(self.look(path), Ok(Some(found)) if found.rights.mode & 0o111 != 0);
-        let is_it = |path: &str| read(path).is_ok_and(|old| old == text.as_bytes());
-        let removed = edits.iter().filter(|edit| edit.kind == EditKind::Remove);
-        let mut paths = removed.map(|edit| &edit.path);
-        paths.find(|path| is_executable(path) && is_it(path))
+    /// Returns the new file to which the reply gives the text of the file at `path`, if there is one.
+    fn new_copy<'e>(&self, path: &str, edits: &'e [FileEdit]) -> Option<&'e String> {
+        let text = files::read(&self.root.join(path), Links::Refused, LARGEST_COMPARED).ok()?;
+        let is_it = |edit: &&FileEdit| {
+            let content = edit.kind.content().map(str::as_bytes);
+            content == Some(&*text) && matches!(self.look(&edit.path), Ok(None))
+        };
+        Some(&edits.iter().find(is_it)?.path)
     }
 
     /// Returns the fault of an edit that changes a protected value.
