@@ -580,7 +580,7 @@ fn a_build_may_remove_the_directory_of_a_reply() {
 }
 
 #[test]
-fn a_build_and_an_agent_may_write_into_what_is_watched() {
+fn a_build_may_write_into_what_is_watched() {
     let server = ModelServer::gemini(&["^^^a.txt\ntwo\n^^^end\n"]);
     let project = TestProject::new()
         .with(&server)

@@ -296,7 +296,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// Returns a copy with secrets redacted in the texts of an agent's work.
+    /// Returns a copy with secrets redacted in its texts, apart from the names of models, steps, logs and files.
     pub fn redacted(&self, redactor: &Redactor) -> Self {
         let mut event = self.clone();
         let texts: Vec<&mut String> = match &mut event {
