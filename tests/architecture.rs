@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Debug;
 use std::fs;
+use std::iter;
 use std::path::Path;
 use std::sync::LazyLock;
 
@@ -573,6 +574,21 @@ fn the_house_has_no_more_lines_than_it_may() {
     assert!(lines <= MAX_LINES, "{lines} lines of code in `src`");
 }
 
+/// Words that make an indirect question of a doc comment, which begins with a noun or a verb.
+const QUESTIONS: [&str; 4] = ["What", "Whether", "Whose", "How"];
+
+#[test]
+fn a_doc_comment_begins_with_no_question() {
+    let found: Vec<_> = FILES
+        .iter()
+        .flat_map(|(path, text)| {
+            let questions = questions(text).into_iter();
+            questions.map(move |line| format!("{path}: {line}"))
+        })
+        .collect();
+    assert!(found.is_empty(), "{found:#?}");
+}
+
 /// Modules that are imported by modules below them, and import some of these. Entries are removed once fixed, and
 /// none is added.
 const BOTH_WAYS: &[&str] = &[];
@@ -945,6 +961,32 @@ fn words(identifier: &str) -> impl Iterator<Item = String> {
     }
     let words: Vec<String> = spaced.split('_').map(str::to_owned).collect();
     words.into_iter()
+}
+
+/// Returns the doc comments that begin with a question; a flag's help, which is shown on the command line, may do so.
+fn questions(text: &str) -> Vec<&str> {
+    let lines: Vec<&str> = iter::once("")
+        .chain(text.lines().map(str::trim_start))
+        .collect();
+    let is_doc = |line: &str| line.starts_with("///") || line.starts_with("//!");
+    let asks = |line: &str| {
+        let first = line[3..].split_whitespace().next();
+        first.is_some_and(|word| QUESTIONS.contains(&word))
+    };
+    let is_help = |at: usize| {
+        let item = lines[at..].iter().find(|line| !is_doc(line));
+        item.is_some_and(|line| line.starts_with("#[arg("))
+    };
+    let first_lines = (1..lines.len()).filter(|at| is_doc(lines[*at]) && !is_doc(lines[at - 1]));
+    let found = first_lines.filter(|at| asks(lines[*at]) && !is_help(*at));
+    found.map(|at| lines[at]).collect()
+}
+
+#[test]
+fn a_question_is_found_where_a_comment_begins() {
+    let text = "//! What it does.\n//! How.\n\n    /// Whether it is.\n    /// More.\n    is: bool,\n\
+                /// What to do\n#[arg(long)]\n/// Whatever. How is this?\n// What now?\nfn f() {}\n";
+    assert_eq!(questions(text), ["//! What it does.", "/// Whether it is."]);
 }
 
 /// Counts the lines of code, without comments, blank lines and anything compiled for tests only.

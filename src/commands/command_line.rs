@@ -135,7 +135,7 @@ pub struct Cli {
     #[command(flatten)]
     pub gate: GateArgs,
 
-    /// What replies may lose.
+    /// Flags for losses.
     #[command(flatten)]
     pub losses: LossArgs,
 

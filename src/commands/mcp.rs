@@ -24,7 +24,7 @@ const AFTER_HELP: &str = include_str!("mcp/after_help.txt").trim_ascii_end();
 #[derive(Debug, Clone, Args)]
 #[command(after_help = AFTER_HELP, max_term_width = 80)]
 pub struct McpArgs {
-    /// What to ask the server for.
+    /// The request to the server.
     #[command(subcommand)]
     pub command: McpCommand,
 }

@@ -1,4 +1,4 @@
-//! What calls to models have cost. Reads the records of runs, and changes nothing.
+//! Costs of calls to models. Reads the records of runs, and changes nothing.
 
 use std::fmt;
 

@@ -50,7 +50,7 @@ pub struct AgentArgs {
     #[arg(long, help_heading = SELDOM)]
     pub allow_outside: bool,
 
-    /// What changes may lose.
+    /// Flags for losses.
     #[command(flatten)]
     pub losses: LossArgs,
 

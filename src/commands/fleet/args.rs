@@ -14,7 +14,7 @@ const AFTER_HELP: &str = include_str!("after_help.txt").trim_ascii_end();
 #[derive(Debug, Clone, Args)]
 #[command(after_help = AFTER_HELP, max_term_width = 80, mut_subcommands(|it| it.after_help(AFTER_HELP).max_term_width(80)))]
 pub struct FleetArgs {
-    /// What to do with a manifest.
+    /// The action on a manifest.
     #[command(subcommand)]
     pub command: FleetCommand,
 }

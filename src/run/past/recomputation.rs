@@ -174,7 +174,7 @@ fn known_states<'a>(
 
 /// The changed files, while the replies are applied again.
 struct Files<'a> {
-    /// What the run recorded.
+    /// The changes that the run recorded.
     changes: &'a Changes,
     /// The states of each file that a reply may refer to, latest last.
     states: BTreeMap<&'a str, Vec<Option<Vec<u8>>>>,
