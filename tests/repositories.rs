@@ -216,6 +216,20 @@ fn no_file_that_git_tracks_is_sent_as_a_key() {
 }
 
 #[test]
+fn a_vendors_key_file_is_a_key_where_no_model_names_it() {
+    let server = ModelServer::gemini(&[]);
+    let (file, key) = ("agent-config/azure-key.txt", "0123azurekey456789abcdef");
+    let project = tracked().with(&server).file(file, key);
+    git(&project.path(""), &["add", "-f", file]);
+    refused(project.run(&[]), &server, file);
+    git(&project.path(""), &["rm", "-q", "--cached", file]);
+    let query = format!("Use {key}.");
+    let run = project.run(&["-m", &query]).exits(3);
+    run.says(&["`--message`, line 1: an API key of this project"]);
+    assert!(server.requests().is_empty());
+}
+
+#[test]
 fn a_folder_that_git_tracks_as_a_link_brings_no_key() {
     let server = ModelServer::gemini(&[]);
     let project = tracked().with(&server);

@@ -27,9 +27,7 @@ pub fn redactor(
     let read = || project.unverified_models().ok();
     let broken = models.is_err().then(read).flatten();
     let tables = broken.iter().chain(&homes);
-    let built_in = models.is_err().then(ModelTable::built_in);
-    let usable = models.as_ref().ok().or(built_in.as_ref());
-    let mut key_files: Vec<&str> = usable.into_iter().flat_map(ModelTable::key_files).collect();
+    let mut key_files = ModelTable::all_key_files(models.as_ref().ok());
     key_files.extend(tables.flat_map(|json| ModelTable::named_key_files(json)));
     // Variables in `.env` that the environment overrides are also secrets.
     let environments = [environment, env_file.variables()];

@@ -119,8 +119,8 @@ pub enum FaultKind {
     StrayDelete,
     /// A line inside a block that begins like a fence.
     #[error(
-        "`{}` inside the block of `{}` from line {opened}, whose `^^^end` is missing",
-        .found.escape_debug(), .path.escape_debug()
+        "`{}` inside the block of `{}` from line {opened}, whose `{}end` is missing",
+        .found.escape_debug(), .path.escape_debug(), "^".repeat(*.carets)
     )]
     FenceInBlock {
         /// The line without its line ending.
@@ -129,10 +129,20 @@ pub enum FaultKind {
         path: String,
         /// The block's first line.
         opened: usize,
+        /// The number of carets that the block's marks have.
+        carets: usize,
     },
     /// The reply ends inside a block.
-    #[error("the block of `{}` has no `^^^end`{}", .path.escape_debug(), if path == "done" { DONE } else { "" })]
-    NoEnd { path: String },
+    #[error(
+        "the block of `{}` has no `{}end`{}",
+        .path.escape_debug(), "^".repeat(*.carets), if path == "done" { DONE } else { "" }
+    )]
+    NoEnd {
+        /// The path of the open block.
+        path: String,
+        /// The number of carets that the block's marks have.
+        carets: usize,
+    },
     /// The marks of a block are not in order.
     #[error(
         "`{}`: `^^^{mark}` out of place: right below its path, a block has `^^^find` and `^^^put` by turns, then `^^^end`",

@@ -195,6 +195,7 @@ impl<'r> Parser<'r> {
                     found: text.to_owned(),
                     path: open.path.to_owned(),
                     opened: open.line,
+                    carets: open.carets,
                 };
                 self.fault(number, fault);
                 self.done = done.or(self.done);
@@ -284,8 +285,8 @@ impl<'r> Parser<'r> {
             if self.done.is_some() && !self.has_marks {
                 self.parsed.prose.push_str(&self.reply[open.body..]);
             } else {
-                let path = open.path.to_owned();
-                self.fault(open.line, FaultKind::NoEnd { path });
+                let (path, carets) = (open.path.to_owned(), open.carets);
+                self.fault(open.line, FaultKind::NoEnd { path, carets });
             }
         }
         let (mut last, mut repeated) = (BTreeMap::new(), BTreeSet::new());

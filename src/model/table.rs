@@ -382,11 +382,19 @@ impl ModelTable {
         })
     }
 
-    /// Returns the key files of all models, without duplicates.
-    pub fn key_files(&self) -> Vec<&str> {
+    /// Returns the key files of the models, without duplicates.
+    pub fn key_files(&self) -> BTreeSet<&str> {
         let files = self.models.iter().flat_map(|spec| &spec.key_file);
-        let distinct: BTreeSet<_> = files.map(String::as_str).collect();
-        distinct.into_iter().collect()
+        files.map(String::as_str).collect()
+    }
+
+    /// Returns all files that may hold a key, without duplicates: the default ones of all vendors, and those of the models
+    /// if there is a table.
+    pub fn all_key_files(table: Option<&Self>) -> Vec<&str> {
+        let vendors = Provider::ALL.map(|provider| provider.vendor().key_file);
+        let mut files = table.map_or_else(BTreeSet::new, Self::key_files);
+        files.extend(vendors.into_iter().flatten());
+        files.into_iter().collect()
     }
 
     /// Finds names that look like key files in `json`, which may not be a valid table.

@@ -15,7 +15,7 @@ use crate::edit::protection::Protection;
 use crate::model::pace::PACE;
 use crate::model::price::Usd;
 use crate::model::prompt::Inputs;
-use crate::model::{Delivery, ModelTable, Provider, ReplyFormat, TableProblem, Tier, Unselected};
+use crate::model::{Delivery, ModelTable, ReplyFormat, TableProblem, Tier, Unselected};
 use crate::project::configured::ConfiguredPaths;
 use crate::project::{DRAFT, Project, QUERY};
 use crate::record::event::{Event, Reporter};
@@ -105,13 +105,9 @@ impl<'a, R: ?Sized> Context<'a, R> {
 }
 
 impl Context<'_> {
-    /// Returns the key files of all models; if their table cannot be used, the default ones of all vendors.
+    /// Returns the default key files of all vendors, and those of the models if their table can be used.
     pub fn key_files(&self) -> Vec<&str> {
-        let vendors = Provider::ALL.map(|provider| provider.vendor().key_file);
-        self.models.as_ref().ok().map_or_else(
-            || vendors.into_iter().flatten().collect(),
-            ModelTable::key_files,
-        )
+        ModelTable::all_key_files(self.models.as_ref().ok())
     }
 
     /// Shows the user a warning.

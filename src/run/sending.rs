@@ -26,7 +26,10 @@ pub enum SendingProblem {
     #[error("the code base in `agent-config/codeRollup.txt` differs from the files on disk: {0}")]
     #[diagnostic(
         code("/stale"),
-        help("roll up with `--rollup` or `code-commit rollup`; `--allow-stale` sends it as it is")
+        help(
+            "roll up with `--rollup` or `code-commit rollup`; `--allow-stale` sends it as it is; after a run that has left \
+             edits, `code-commit --resume last` goes on with it"
+        )
     )]
     Stale(String),
     /// The rollup cannot be compared with the disk.

@@ -263,7 +263,10 @@ fn keys_and_models_of_the_directory_are_lent_to_a_clone_and_reverted() {
     let project = fleet
         .project
         .file("agent-config/models.json", models.to_string());
-    let project = project.file("agent-config/own-key.txt", "sk-own-0123456789\n");
+    // No entry names the second file, which holds no key.
+    let project = project
+        .file("agent-config/own-key.txt", "sk-own-0123456789\n")
+        .file("agent-config/azure-key.txt", "put your key here\n");
     let fleet = Fleet { project };
     fleet.tasks(&[with(change("a"), &json!({"model": "own"}))]);
     fleet.task("0").exits(4);

@@ -17,7 +17,7 @@ use super::error::FleetError;
 use super::manifest::{Task, Workflow};
 use super::process;
 use crate::commands::cli::values::PROGRAM;
-use crate::model::{ModelSpec, Purpose};
+use crate::model::{ModelSpec, ModelTable, Purpose};
 use crate::project::run_folder::make_directory;
 use crate::project::{CONFIG, LOGS, ProjectProblem, QUERY};
 use crate::run::context::{Context, TASK_FOLDER};
@@ -136,7 +136,8 @@ pub fn write_inputs(context: &Context<'_>, task: &Task, clone: &Path) -> Result<
     }
     let keyed = task.env_key.as_ref().and_then(|_| spec(context, task));
     let own = keyed.and_then(|spec| spec.key_file.as_deref());
-    for file in context.key_files() {
+    let table = context.models.as_ref().ok();
+    for file in table.into_iter().flat_map(ModelTable::key_files) {
         if own == Some(file) {
             continue;
         }

@@ -167,7 +167,13 @@ fn every_fault_is_named_with_its_line() {
         ),
         (
             "^^^^a\nx\n^^^end\n",
-            vec!["line 1: the block of `a` has no `^^^end`"],
+            vec!["line 1: the block of `a` has no `^^^^end`"],
+        ),
+        (
+            "^^^^a\nx\n^^^^^b\n^^^^^end\n",
+            vec![
+                "line 3: `^^^^^b` inside the block of `a` from line 1, whose `^^^^end` is missing",
+            ],
         ),
         (
             "^^^a/b\n^^^end\n^^^a\n^^^end\n",

@@ -82,10 +82,16 @@ fn without_rules_the_first_built_in_model_is_asked() {
     for purpose in [Purpose::INITIAL, Purpose::REPAIR, Purpose::REPORT] {
         assert_eq!(table.chosen(&purpose).name, "gemini-2.5-pro");
     }
-    assert_eq!(
-        table.key_files(),
-        ["anthropic-key.txt", "gemini-key.txt", "openai-key.txt"]
-    );
+    let vendors = [
+        "anthropic-key.txt",
+        "azure-key.txt",
+        "gemini-key.txt",
+        "openai-key.txt",
+    ];
+    assert_eq!(ModelTable::all_key_files(None), vendors);
+    assert_eq!(ModelTable::all_key_files(Some(&table)), vendors);
+    let named = ["anthropic-key.txt", "gemini-key.txt", "openai-key.txt"];
+    assert!(table.key_files().into_iter().eq(named));
 }
 
 #[test]
