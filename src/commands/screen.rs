@@ -18,7 +18,7 @@ use crate::run::context::{Context, Stdin};
 use crate::run::outcome::{Failure, Outcome};
 use crate::secret::Redactor;
 use crate::sys::exit::Exit;
-use crate::sys::interrupt::{Interrupt, Interrupted};
+use crate::sys::interrupt::{Interrupt, Interrupted, Signal};
 use crate::sys::parallel::joined;
 use crate::ui::history::{self, History};
 use crate::ui::input::{self, InputError, LineReader, Lines, OpenUser, Typed};
@@ -268,7 +268,7 @@ impl Screen {
         while !self.has_left.get() {
             match self.receiver.recv() {
                 Ok(FromScreen::Line(submission)) => return Some(submission),
-                Ok(FromScreen::Leave) | Err(_) => return None,
+                Ok(FromScreen::Leave(_)) | Err(_) => return None,
                 // The corresponding question is no longer shown.
                 Ok(FromScreen::Answered(_) | FromScreen::Chosen(_) | FromScreen::Typed(_)) => {}
             }
@@ -317,17 +317,16 @@ impl Screen {
     ) -> Result<T, Interrupted> {
         self.post(request);
         loop {
-            match self.receiver.recv() {
-                Ok(FromScreen::Leave) | Err(_) => {
-                    self.has_left.set(true);
-                    return Err(Interrupted::CTRL_C);
-                }
-                Ok(answer) => {
-                    if let Some(taken) = take(answer) {
-                        return Ok(taken);
-                    }
-                }
-            }
+            let signal = match self.receiver.recv() {
+                Ok(FromScreen::Leave(signal)) => signal,
+                Err(_) => Signal::Int,
+                Ok(answer) => match take(answer) {
+                    Some(taken) => return Ok(taken),
+                    None => continue,
+                },
+            };
+            self.has_left.set(true);
+            return Err(Interrupted { signal });
         }
     }
 

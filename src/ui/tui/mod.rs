@@ -32,6 +32,7 @@ use crate::model::message::Image;
 use crate::record::event::Event;
 use crate::record::question::{Question, Verdict};
 use crate::record::todos::Todo;
+use crate::sys::interrupt::Signal;
 use crate::ui::present::{Shown, ToolUse};
 
 /// A message from the engine to the screen.
@@ -90,8 +91,8 @@ pub enum FromScreen {
     Chosen(Option<usize>),
     /// The typed text; `None` if the user cancelled.
     Typed(Option<String>),
-    /// The user exits the program.
-    Leave,
+    /// The user exits the program, or this signal ends it; SIGINT stands for the user.
+    Leave(Signal),
 }
 
 /// A submission by the user.

@@ -255,9 +255,16 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
             if self.is_changed && due_in(self.next_frame, self.is_typed, now).is_zero() {
                 self.draw()?;
             }
-            let Some(woken) = self.wait(signals)? else {
-                return Ok(self.end());
+            let is_stopping = match self.interrupt.0.check() {
+                Ok(()) => false,
+                Err(Interrupted::CTRL_C) => true,
+                Err(_) => return Ok(self.end()),
             };
+            if is_stopping {
+                let effects = self.app.stopped();
+                self.effects(effects)?;
+            }
+            let woken = self.wait(signals, is_stopping)?;
             if woken.has_signal {
                 self.signal(signals)?;
             }
@@ -285,20 +292,14 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
         self.ended_by = Some(Interrupted { signal });
         self.interrupt.0.raise();
         // The engine may have ended.
-        let _ = self.sender.send(FromScreen::Leave);
+        let _ = self.sender.send(FromScreen::Leave(signal));
         give_back();
         self.receiver.farewell(self.options.clock)
     }
 
-    /// Waits until there is something to do; `None` if a signal ends the screen.
-    fn wait(&self, signals: &Signals) -> io::Result<Option<Woken>> {
+    /// Waits until there is something to do. A stop that the engine has not handled yet would end every wait.
+    fn wait(&self, signals: &Signals, is_stopping: bool) -> io::Result<Woken> {
         let now = self.now();
-        // A stop that the engine has not handled yet would end every wait.
-        let is_stopping = match self.interrupt.0.check() {
-            Ok(()) => false,
-            Err(Interrupted::CTRL_C) => true,
-            Err(_) => return Ok(None),
-        };
         let limits = [
             self.is_changed
                 .then(|| due_in(self.next_frame, self.is_typed, now)),
@@ -316,10 +317,10 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
             fds.push(PollFd::new(&self.interrupt.0, PollFlags::IN));
         }
         wait(&mut fds, soonest)?;
-        Ok(Some(Woken {
+        Ok(Woken {
             has_keys: !fds[0].revents().is_empty(),
             has_signal: !fds[1].revents().is_empty(),
-        }))
+        })
     }
 
     /// Returns the remaining time to wait for the rest of an escape sequence; `None` if none is pending.

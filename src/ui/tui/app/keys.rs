@@ -6,6 +6,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::{ARMED, App, EngineState, HELD, STOPPING, ScreenEffect};
 use crate::model::message::Image;
+use crate::sys::interrupt::Signal;
 use crate::ui::tui::FromScreen;
 use crate::ui::tui::composer::ComposerAction;
 use crate::ui::tui::dialog::Dialog;
@@ -110,13 +111,19 @@ impl App {
         held.map_or_else(Vec::new, |(key, _)| self.answer(key, false))
     }
 
+    /// Closes the current question after a stop that came from elsewhere, as Ctrl-C would.
+    pub fn stopped(&mut self) -> Vec<ScreenEffect> {
+        let control_c = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
+        self.answer(control_c, false)
+    }
+
     /// Handles a key for the current question. An Escape that closes the question counts as the first of two;
     /// Ctrl-C stops the work immediately.
     fn answer(&mut self, key: KeyEvent, is_armed: bool) -> Vec<ScreenEffect> {
-        self.is_changed = true;
         let Some(dialog) = &mut self.dialog else {
             return Vec::new();
         };
+        self.is_changed = true;
         let Some(action) = dialog.key(key) else {
             return Vec::new();
         };
@@ -145,7 +152,7 @@ impl App {
             return self.stop();
         }
         if is_leaving {
-            return vec![ScreenEffect::Send(FromScreen::Leave)];
+            return vec![ScreenEffect::Send(FromScreen::Leave(Signal::Int))];
         }
         self.leaving = Some(self.now + ARMED);
         self.say("ctrl+c again to quit");
@@ -173,7 +180,7 @@ impl App {
     /// Leaves, and stops the work.
     fn leave(&self) -> Vec<ScreenEffect> {
         let stop = (self.engine != EngineState::Idle).then_some(ScreenEffect::Stop);
-        let leave = ScreenEffect::Send(FromScreen::Leave);
+        let leave = ScreenEffect::Send(FromScreen::Leave(Signal::Int));
         std::iter::once(leave).chain(stop).collect()
     }
 

@@ -398,7 +398,7 @@ fn a_signal_or_the_terminals_end_ends_it() {
             |stage| {
                 stage.see("Ask for something");
                 stage.interrupt.simulate(signal);
-                assert_eq!(stage.hear(), FromScreen::Leave);
+                assert_eq!(stage.hear(), FromScreen::Leave(signal));
                 stage.end();
             },
         );
@@ -412,12 +412,26 @@ fn a_signal_or_the_terminals_end_ends_it() {
             stage.keyboard.shutdown(std::net::Shutdown::Both).unwrap();
             // The engine is stopped without waiting for a message.
             assert!(stage.interrupt.sleep(LONG).is_err());
-            assert_eq!(stage.hear(), FromScreen::Leave);
+            assert_eq!(stage.hear(), FromScreen::Leave(Signal::Hup));
         },
     );
     assert_eq!(ended_by, Some(Signal::Hup));
     // The engine is gone.
     assert_eq!(on_stage(|_| {}, |stage| stage.see("Ask for something")), "");
+}
+
+#[test]
+fn a_stop_from_elsewhere_closes_the_question_that_it_meets() {
+    on_stage(
+        |_| {},
+        |stage| {
+            stage.engine.send(question());
+            stage.see("Allow this?");
+            stage.interrupt.raise();
+            assert_eq!(stage.hear(), answered(Answer::No));
+            stage.end();
+        },
+    );
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Tests of keys that stop the work, and of typing that does not answer a question.
 
 use super::*;
+use crate::sys::interrupt::Signal;
 
 #[test]
 fn escape_closes_then_warns_then_stops() {
@@ -138,7 +139,7 @@ fn control_c_clears_then_stops_then_leaves() {
     assert_eq!(control(&mut app, 'c'), [ScreenEffect::Stop]);
     app.queue.clear();
     app.handle(ToScreen::Settled, at(0));
-    let leave = [ScreenEffect::Send(FromScreen::Leave)];
+    let leave = [ScreenEffect::Send(FromScreen::Leave(Signal::Int))];
     assert_eq!(control(&mut app, 'c'), []);
     assert!(shown(&mut app, 60, 24).contains("ctrl+c again to quit"));
     assert_eq!(control(&mut app, 'c'), leave);
@@ -247,7 +248,7 @@ fn enter_with_a_draft_says_what_answers_and_exit_leaves() {
     assert_eq!(typed(&mut app, "use it"), []);
     assert!(shown(&mut app, 60, 24).contains("Ctrl-C clears your draft"));
     app.composer.clear();
-    let left = [ScreenEffect::Send(FromScreen::Leave), ScreenEffect::Stop];
+    let left = [ScreenEffect::Send(FromScreen::Leave(Signal::Int)), ScreenEffect::Stop];
     assert_eq!(typed(&mut app, "/exit"), left);
 }
 
@@ -265,7 +266,7 @@ fn an_agent_of_one_task_keeps_what_it_does_not_read_in_the_input() {
     assert!(app.queue.is_empty());
     assert!(shown(&mut app, 60, 24).contains("nothing is read until the agent asks"));
     app.composer.clear();
-    let left = [ScreenEffect::Send(FromScreen::Leave), ScreenEffect::Stop];
+    let left = [ScreenEffect::Send(FromScreen::Leave(Signal::Int)), ScreenEffect::Stop];
     assert_eq!(typed(&mut app, "/quit"), left);
 }
 
