@@ -137,6 +137,9 @@ pub enum Event {
     },
     /// A notice for the user.
     Notice(String),
+    /// The user is asked at this prompt.
+    #[serde(skip)]
+    Prompted(String),
     /// The user was asked and has answered, and so has seen both texts.
     #[serde(skip)]
     Heard {
@@ -308,6 +311,7 @@ impl Event {
             | Self::Progress { message: text, .. }
             | Self::Receiving { piece: text, .. }
             | Self::Status(text)
+            | Self::Prompted(text)
             | Self::Shown(text)
             | Self::ShownDiff(text)
             | Self::Thoughts(text)
@@ -427,6 +431,7 @@ mod tests {
                 reasons: vec![s()],
                 took: Duration::ZERO,
             },
+            Event::Prompted(s()),
             Event::Heard {
                 question: s(),
                 answer: Some(s()),

@@ -74,6 +74,26 @@ fn failures_are_logged() {
 }
 
 #[test]
+fn a_question_is_logged_before_it_is_answered() {
+    let (plan, _server) = PlanProject::scripted(&[
+        tasks(&[("Touch", "shell_exec")]),
+        calls(&[("shell_exec", json!({"command": "touch made"}))]),
+    ]);
+    let typed = [
+        ("plan> ", "Make it\r"),
+        ("yes/no> ", "\u{3}"),
+        ("plan> ", "\u{4}"),
+    ];
+    let Some((shown, _)) = plan.in_terminal("", &typed) else {
+        return;
+    };
+    let log = plan.kept("chat_history.log");
+    let asked = "SYSTEM: The agent wants to run `touch made`. May it?";
+    assert!(entries(&log).contains(&asked.to_owned()), "{log}\n{shown}");
+    assert!(!log.contains("USER: no"), "{log}");
+}
+
+#[test]
 fn answers_are_the_users_words() {
     let (plan, _server) = PlanProject::scripted(&[
         tasks(&[("Ask", "ask_user")]),

@@ -212,25 +212,47 @@ fn damaged_document_is_copied_and_repaired_once_by_the_model() {
 #[test]
 fn unrepairable_plan_is_made_again() {
     let (content, what) = damaged()[2].clone();
+    // The format that the model is told has no tasks.
+    let obedient = "# Plan: Make a.txt\n\n## Goal\nMake a.txt\n\n## Acceptance Criteria\n- [ ] a.txt is there\n";
+    for (reply, by) in [
+        ("I cannot.", "an empty plan"),
+        (obedient, "what the model made of it"),
+    ] {
+        let mut answers = whole();
+        answers.splice(1..1, [reply.to_owned(), whole()[0].clone()]);
+        let (plan, server) = PlanProject::scripted(&answers);
+        plan.run(&["--plan-only", "-p", "Make a.txt"]).exits(0);
+        let document = plan.sessions().pop().unwrap().join("plan_doc.md");
+        for copy in ["plan_doc.md.damaged", "plan_doc.md.damaged-2"] {
+            fs::write(document.with_file_name(copy), "an earlier one").unwrap();
+        }
+        fs::write(&document, &content).unwrap();
+        plan.run(&["--resume", "-p", ""])
+            .exits(0)
+            .says(&["warning: ", what, by]);
+        let copy = document.with_file_name("plan_doc.md.damaged-3");
+        assert_eq!(fs::read(copy).unwrap(), content);
+        assert!(
+            plan.document().contains("# Plan: Make a.txt"),
+            "{}",
+            plan.document()
+        );
+        assert_eq!(queries(&server), answers.len(), "{reply}");
+    }
+}
+
+#[test]
+fn damaged_document_with_open_steps_is_repaired_for_a_new_request() {
+    let (content, what) = damaged()[1].clone();
     let mut answers = whole();
     answers.splice(1..1, ["I cannot.".to_owned(), whole()[0].clone()]);
     let (plan, server) = PlanProject::scripted(&answers);
     plan.run(&["--plan-only", "-p", "Make a.txt"]).exits(0);
     let document = plan.sessions().pop().unwrap().join("plan_doc.md");
-    for copy in ["plan_doc.md.damaged", "plan_doc.md.damaged-2"] {
-        fs::write(document.with_file_name(copy), "an earlier one").unwrap();
-    }
     fs::write(&document, &content).unwrap();
-    plan.run(&["--resume", "-p", ""])
+    plan.run(&["--resume", "-p", "Make it anew"])
         .exits(0)
         .says(&["warning: ", what, "an empty plan"]);
-    let copy = document.with_file_name("plan_doc.md.damaged-3");
-    assert_eq!(fs::read(copy).unwrap(), content);
-    assert!(
-        plan.document().contains("# Plan: Make a.txt"),
-        "{}",
-        plan.document()
-    );
     assert_eq!(queries(&server), answers.len());
 }
 

@@ -458,6 +458,7 @@ impl Host for AgentRun<'_> {
     fn confirm(&self, question: &Question, preview: Option<&str>) -> Result<Answer, AgentError> {
         // A user who has stopped the agent is not asked again, and a late answer is ignored.
         self.check()?;
+        self.prompted(&question.sentence);
         let answer = match &self.setup.answers {
             AnswerSource::Permissions(ask) => ask(question, preview),
             AnswerSource::Typed(user) => {
@@ -534,6 +535,7 @@ impl AgentRun<'_> {
             }
             command => Ok(reply(command)),
         };
+        self.prompted(prompt);
         let ask = || self.typed(question, prompt);
         let answer = asked(self.context, help, ask, execute)?;
         self.heard(question, prompt, answer.as_deref())?;
@@ -550,6 +552,12 @@ impl AgentRun<'_> {
             }
             AnswerSource::Typed(input) => line(self.context, input, prompt),
         }
+    }
+
+    /// Reports that the user is asked at this prompt.
+    fn prompted(&self, prompt: &str) {
+        let prompted = Event::Prompted(prompt.to_owned());
+        self.context.reporter.event(&prompted);
     }
 
     /// Records a question and the answer that the user gave at `prompt`.

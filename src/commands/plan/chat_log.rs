@@ -85,10 +85,8 @@ impl<'r> ChatLog<'r> {
             Event::Tool {
                 name, arguments, ..
             } => self.tool_call(name, arguments),
-            Event::Heard { question, answer } => {
-                self.append(SYSTEM, question.trim_end());
-                self.append(USER, answer.as_deref().unwrap_or_default());
-            }
+            Event::Prompted(question) => self.append(SYSTEM, question.trim_end()),
+            Event::Heard { answer, .. } => self.append(USER, answer.as_deref().unwrap_or_default()),
             event => {
                 if let Some((speaker, text)) = entry(event) {
                     self.append(speaker, &text);

@@ -374,8 +374,13 @@ impl Worker<'_> {
         let state = stored.state(PlanState::clone);
         if request.is_some() && matches!(state.stage, PlanStage::Execution | PlanStage::Summary) {
             let now = self.context.clock.now().timestamp_millis();
-            let logged = document.change(|plan| note_unsummed(&state, plan, now));
-            logged.map_err(NotReady::of)?;
+            let noted = document.change(|plan| note_unsummed(&state, plan, now));
+            // A damaged plan is mended first.
+            if let Err(problem) = noted
+                && problem.damage().is_none()
+            {
+                return Err(NotReady::of(problem).into());
+            }
         }
         stored.change_state(|state| state.begin(request))?;
         if let Some(request) = request {

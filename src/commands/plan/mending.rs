@@ -21,8 +21,8 @@ const ASKED: &str = "Reply with the whole plan in that format, and nothing else.
 const MOST_SENT: usize = 32 << 10;
 
 impl Stages<'_, '_, '_> {
-    /// Repairs the plan if it is damaged; replaces it with an empty one if the model cannot repair
-    /// it.
+    /// Repairs the plan if it is damaged; replaces it with an empty one if the model cannot repair it. The request is
+    /// planned again if its steps are lost.
     ///
     /// # Errors
     /// Fails if the document cannot be read or replaced, or a fatal error ends the run.
@@ -47,15 +47,19 @@ impl Stages<'_, '_, '_> {
             // The user has repaired it in the meantime.
             return Ok(());
         }
+        let stored = &self.place.base.stored;
         let (by, is_lost) = match &mended {
-            Some(_) => ("what the model made of it", false),
+            Some(mended) => {
+                let works = stored.state(|state| state.stage == PlanStage::Execution);
+                let has_none = mended.plan().tasks.is_empty();
+                ("what the model made of it", works && has_none)
+            }
             None => ("an empty plan", true),
         };
         let document = mended.unwrap_or_else(|| PlanDocument::empty(now));
         let copy = self.document.replace(&document).map_err(Error::from)?;
         if is_lost {
-            // An empty plan has no steps to continue with.
-            let stored = &self.place.base.stored;
+            // There are no steps to continue with.
             stored.change_state(|state| state.enter(PlanStage::Planning))?;
         }
         self.run.warn(format!(

@@ -28,12 +28,17 @@ impl PlanUpdater for Stages<'_, '_, '_> {
             // Claims made during a step take effect when the step is done.
             let written = update.acceptance_criteria.into_iter();
             for written in written.filter(|written| written.completed) {
-                // Only existing criteria count: a model must not add and tick one in the same call.
+                let description = &written.description;
+                if !known.iter().any(|criterion| criterion.is(description)) {
+                    message += &format!(
+                        "; `{description}` is added, and still open: no call both adds and completes a criterion"
+                    );
+                    continue;
+                }
                 if let Some(objection) = objection(&known, &written) {
                     message += &format!("; {objection}");
                     continue;
                 }
-                let description = &written.description;
                 message += &format!("; `{description}` is ticked when the step is done");
                 self.claimed.borrow_mut().push(written);
             }
