@@ -38,6 +38,7 @@ impl FinalReport {
             Ok(Self {
                 is_finished: false, ..
             }) => "`is_finished` is false".to_owned(),
+            Ok(report) if report.summary.trim().is_empty() => "`summary` is empty".to_owned(),
             Ok(report) => return Ok(report),
             Err(problem) => problem,
         };
