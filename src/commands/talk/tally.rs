@@ -49,7 +49,7 @@ impl Tally {
     pub fn line(&self, model: &str, directory: &str, tokens: u64, window: u64) -> String {
         let share = |context| format!("context {}%", percentage(context, window));
         let tokens = (tokens > 0).then(|| counted(tokens, "token"));
-        let spent = Some(self.spent.dollars).filter(|spent| *spent != Usd::ZERO);
+        let spent = Some(self.session.spent.dollars).filter(|spent| *spent != Usd::ZERO);
         let parts = [
             Some(model.to_owned()),
             Some(directory.to_owned()),
