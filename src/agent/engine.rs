@@ -318,7 +318,7 @@ impl Agent<'_> {
         Err(AgentError::ToolsFailed {
             tries: failures,
             tool: call.name.clone(),
-            problem: words,
+            problem: used.failure.map_or(words, |failure| failure.message),
         })
     }
 
