@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::support::agent::{AgentProject, PASS, done};
+use crate::support::anthropic::Anthropic;
+use crate::support::chat::ChatProject;
 use crate::support::{Answer, ModelServer, TestProject, ollama};
 
 const WRITE: &str = "^^^a\ncaf\u{e9} \"x\"\n^^^end\n";
@@ -425,6 +427,21 @@ fn an_agent_asks_a_model_without_an_entry() {
         (&asked["model"], &asked["options"]["num_ctx"]),
         (&json!("new"), &json!(32_768))
     );
+    agent
+        .run(&["-p", "go", "--model", "claude-3-opus"])
+        .exits(2)
+        .says(&["is retired: `claude-opus-5-5` is its successor"]);
+}
+
+#[test]
+fn a_chat_asks_a_model_without_an_entry() {
+    let shown = json!({"model_info": {"x.context_length": 32_768}});
+    let answers = [Answer::json(&shown), Answer::lines(&ollama("Hello."))];
+    let server = ModelServer::with_models(&["new:latest"], answers);
+    let chat = ChatProject::new(&Anthropic::start([])).with_variable("OLLAMA_HOST", &server.url());
+    let run = chat.run(&["-p", "hi", "--model", "new"]).exits(0);
+    assert_eq!(run.stdout, "Hello.\n");
+    assert_eq!(server.requests().pop().unwrap().json()["model"], "new");
 }
 
 #[test]

@@ -31,7 +31,7 @@ pub fn agent_model<'a>(
         .and_then(Recording::first_model)
         .filter(|name| table.named(name).is_some());
     let (spec, key) = match (choice.model.as_deref().or(recorded), server) {
-        (Some(name), _) => (named_or_installed(context, name)?, ModelKey::ByRule),
+        (Some(name), _) => (named_or_installed(context, table, name)?, ModelKey::ByRule),
         (None, Some((url, key))) => {
             let has_key = matches!(key, ModelKey::Given(..));
             Endpoint::parse("apiUrl", url, has_key).map_err(NotReady::of)?;

@@ -116,6 +116,18 @@ pub enum RunError {
     #[error("there is no model `{name}`; known: {known}")]
     #[diagnostic(code("usage"), help("`code-commit models{}", ways_to(name)))]
     UnknownModel { name: String, known: String },
+    /// The vendor no longer serves the requested model.
+    #[error("the model `{name}` is retired: `{successor}` is its successor")]
+    #[diagnostic(
+        code("usage"),
+        help("`--model {successor}` asks it")
+    )]
+    RetiredModel {
+        /// The requested name.
+        name: String,
+        /// The vendor's replacement for it.
+        successor: &'static str,
+    },
     /// The files that git tracks cannot be determined.
     #[error("git does not list the project's files: {0}")]
     #[diagnostic(transparent)]
@@ -220,7 +232,7 @@ pub struct DoesNotFit {
 fn ways_to(name: &str) -> String {
     match catalogue::known(name) {
         Some(known) if known.entry.is_some() => format!(" --add {name}` adds it"),
-        _ => "` shows them; `agent-config/models.json` adds others".to_owned(),
+        _ => "` shows them; `agent-config/models.json` and `~/.agent/models.json` add others".to_owned(),
     }
 }
 

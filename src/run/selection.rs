@@ -3,6 +3,8 @@
 //! Reads the table of models, the run to be replayed, and key files. Sends nothing.
 
 pub mod installed;
+#[cfg(test)]
+mod tests;
 
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +20,7 @@ use crate::model::price::Usd;
 use crate::model::{
     EndpointProblem, HttpModel, KeySource, Model, ModelSpec, ModelTable, Provider, Proxies,
     Purpose, REPAIRS, ReplyFormat, Route, ServerProblem, Setup, StepId, Tier, VendorServer,
-    catalogue, endpoint,
+    catalogue, endpoint, retired,
 };
 use crate::record::replay::{Recording, RecordingProblem, ReplayModel};
 use crate::run::past::history::records_of;
@@ -481,9 +483,12 @@ pub fn choose(
 /// # Errors
 /// Fails if there is no such entry.
 pub fn named(table: &ModelTable, name: &str) -> Result<ModelSpec, Error> {
-    let unknown = || RunError::UnknownModel {
-        name: name.to_owned(),
-        known: table.names(),
+    let unknown = || {
+        let (name, known) = (name.to_owned(), table.names());
+        match retired(&name) {
+            Some(successor) => RunError::RetiredModel { name, successor },
+            None => RunError::UnknownModel { name, known },
+        }
     };
     Ok(table.named(name).cloned().ok_or_else(unknown)?)
 }
@@ -492,8 +497,12 @@ pub fn named(table: &ModelTable, name: &str) -> Result<ModelSpec, Error> {
 ///
 /// # Errors
 /// Fails if there is neither.
-pub fn named_or_installed(context: &Context<'_>, name: &str) -> Result<ModelSpec, Error> {
-    named(table_of(context.models)?, name).or_else(|unknown| {
+pub fn named_or_installed(
+    context: &Context<'_>,
+    table: &ModelTable,
+    name: &str,
+) -> Result<ModelSpec, Error> {
+    named(table, name).or_else(|unknown| {
         let installed = installed_model(context, name);
         context.interrupt.check()?;
         installed.ok_or(unknown)

@@ -223,6 +223,28 @@ fn a_key_is_typed_and_the_request_that_lacked_it_is_resumed() {
 }
 
 #[test]
+fn an_account_that_is_chosen_holds_for_its_vendor_until_another_one_of_it_is() {
+    let key = "sk-ant-api03-of-another-account";
+    let account = |name: &str, provider: &str, key: &str| json!({"name": name, "provider": provider, "api_key": key});
+    let auth = json!({"version": 1, "active": null, "accounts": [
+        account("work", "anthropic", key),
+        account("spare", "anthropic", "sk-ant-api03-of-nobody"),
+        account("gem", "gemini", "AIza-gemini-1"),
+    ]});
+    for (typed, key) in [
+        ("/login spare\n/login work\none\n/login gem\ntwo\n", key),
+        // By the usual rules, the variable's.
+        ("/login work\n/login spare\n/logout\none\ntwo\n", KEY),
+    ] {
+        let (chat, server) = ChatProject::scripted([say("One."), say("Two.")]);
+        server.takes(&[key]);
+        let chat = chat.with_setting("auth.json", &auth.to_string());
+        let run = chat.typed(PLAIN, typed).exits(0);
+        run.says(&["One.", "Two."]);
+    }
+}
+
+#[test]
 fn piped_chat_warns_of_untrusted_files_without_asking() {
     let (chat, _server) = ChatProject::scripted([say("Hello.")]);
     let chat = chat.with_file(

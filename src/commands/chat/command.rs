@@ -99,7 +99,7 @@ fn headless(
         return Err(InputError::Blank.into());
     }
     let own = request.and_then(slash::split);
-    let chosen = models::choose(context, &options.choice, None, None)?;
+    let chosen = models::choose(context, &options.choice, Vec::new(), None)?;
     let reporter = without_key(context, &chosen);
     let context = &redacted(context, &reporter);
     let shared = SharedMode::new(mode.unwrap_or_default());
@@ -203,13 +203,13 @@ fn talk_until_left(
     mut leave: impl FnMut(&ChatPlace<'_>),
 ) -> Result<(), Failure> {
     let mut options = options.clone();
-    let (mut briefing, mut permissions, mut account) = (None, None, None);
+    let (mut briefing, mut permissions, mut accounts) = (None, None, Vec::new());
     let unfinished = Unfinished::default();
     // The table includes the vendor's list of models, in case the user has chosen a model from it.
     let mut table = None;
     loop {
         let is_first = table.is_none();
-        let chosen = models::choose(context, &options.choice, account, table)?;
+        let chosen = models::choose(context, &options.choice, accounts.clone(), table)?;
         let reporter = without_key(context, &chosen);
         let context = &redacted(context, &reporter);
         if let Some(screen) = screen {
@@ -235,7 +235,8 @@ fn talk_until_left(
         leave(&place);
         match talked? {
             TalkEnd::Left => return Ok(()),
-            TalkEnd::Reopen(another) => account = another,
+            TalkEnd::Reopen(Some(another)) => accounts.push(another),
+            TalkEnd::Reopen(None) => accounts.clear(),
         }
         user.borrow_mut().show(ToScreen::SettingUp);
         options.session = SessionChoice::Named(place.id());

@@ -12,30 +12,6 @@ use crate::ui::tui::attachment::ImageProblem;
 /// Errors of the terminal agent.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum ChatError {
-    /// The requested model is not in the table.
-    #[error("there is no model `{name}`; known: {known}")]
-    #[diagnostic(
-        code("usage"),
-        help("`/model` lists them; `models.json` in `~/.agent` adds others")
-    )]
-    UnknownModel {
-        /// The requested name.
-        name: String,
-        /// The names of the known models.
-        known: String,
-    },
-    /// The vendor no longer serves the model.
-    #[error("the model `{name}` is retired: `{successor}` is its successor")]
-    #[diagnostic(
-        code("usage"),
-        help("`--model {successor}` asks it, and so does `/model {successor}`")
-    )]
-    RetiredModel {
-        /// The requested name.
-        name: String,
-        /// The vendor's replacement for it.
-        successor: &'static str,
-    },
     /// The model's entry selects a form of tool calls that is not native.
     #[error("`chat` needs native tool calls, and the entry of `{0}` has other `tools`")]
     #[diagnostic(

@@ -74,15 +74,15 @@ impl ChatKey {
     }
 }
 
-/// Selects the key for a model: that of the account that the user has chosen in the session, or else the one found by
-/// [`keys::find`]. Replays need no key.
+/// Selects the key for a model: that of the account of its vendor that the user has chosen last in the session, or else
+/// the one found by [`keys::find`]. Replays need no key.
 ///
 /// # Errors
 /// Fails if the accounts cannot be used, or a signal arrives. A missing key is not an error.
 pub fn key(
     context: &Context<'_>,
     choice: &ModelChoice,
-    account: Option<&str>,
+    chosen: &[String],
     spec: &ModelSpec,
 ) -> Result<ChatKey, Error> {
     let accounts = opened(context)?;
@@ -91,14 +91,20 @@ pub fn key(
         let found = Ok(None);
         return Ok(ChatKey { found, others });
     }
-    let mut chosen = None;
-    if let Some(account) = account.and_then(|name| accounts.named(name)) {
-        let found = keys::of_account(context, account).map_err(NoKey::ending)?;
-        others.push(found.key.clone());
-        let fits = account.provider == spec.provider && keys::takes_accounts(spec);
-        chosen = fits.then_some(found);
+    let (mut vendors, mut fitting) = (Vec::new(), None);
+    for account in chosen.iter().rev().filter_map(|name| accounts.named(name)) {
+        // Only the latest of a vendor counts.
+        if vendors.contains(&account.provider) {
+            continue;
+        }
+        vendors.push(account.provider);
+        let found = keys::of_account(context, account);
+        others.extend(found.as_ref().map(|found| found.key.clone()));
+        if account.provider == spec.provider && keys::takes_accounts(spec) {
+            fitting = Some(found.map_err(NoKey::ending)?);
+        }
     }
-    let found = match chosen {
+    let found = match fitting {
         Some(found) => Ok(Some(found)),
         None => by_rule(context, &accounts, spec),
     };

@@ -9,7 +9,7 @@ use super::login::{self, ChatKey};
 use crate::commands::models::HOME_FILE;
 use crate::commands::talk::menu::model_menu;
 use crate::model::price::Rates;
-use crate::model::{CHAT_MODELS, ListedModel, ModelSpec, ModelTable, ToolForm, retired, served};
+use crate::model::{CHAT_MODELS, ListedModel, ModelSpec, ModelTable, ToolForm, served};
 use crate::project::home;
 use crate::record::replay::Recording;
 use crate::run::agent_models;
@@ -41,25 +41,23 @@ pub fn table(context: &Context<'_>, home: &Path) -> Result<ModelTable, Error> {
     Ok(table.clone())
 }
 
-/// Returns the table's entry of this name; without a name, the default entry.
+/// Returns the model of this name; without a name, the default one.
 ///
 /// # Errors
 /// Fails if the model is unknown or retired, or its entry selects non-native tool calls.
-pub fn selected(table: &ModelTable, name: Option<&str>) -> Result<ModelSpec, Error> {
-    let known = name.map_or(Some(table.chats_default()), |name| table.named(name));
-    let name = name.unwrap_or_default().to_owned();
-    let problem = match (known, retired(&name)) {
-        (Some(spec), _) => match spec.tools {
-            None | Some(ToolForm::Native) => return Ok(spec.clone()),
-            Some(_) => ChatError::NoNativeTools(spec.name.clone()),
-        },
-        (None, Some(successor)) => ChatError::RetiredModel { name, successor },
-        (None, None) => ChatError::UnknownModel {
-            name,
-            known: table.names(),
-        },
+pub fn selected(
+    context: &Context<'_>,
+    table: &ModelTable,
+    name: Option<&str>,
+) -> Result<ModelSpec, Error> {
+    let spec = match name {
+        Some(name) => selection::named_or_installed(context, table, name)?,
+        None => table.chats_default().clone(),
     };
-    Err(problem.into())
+    match spec.tools {
+        None | Some(ToolForm::Native) => Ok(spec),
+        Some(_) => Err(ChatError::NoNativeTools(spec.name).into()),
+    }
 }
 
 /// The model of a session, before it is set up.
@@ -70,32 +68,33 @@ pub struct ChosenModel {
     pub spec: ModelSpec,
     /// The key for its server.
     pub key: ChatKey,
-    /// The account that the user has chosen in the session, if any.
-    pub account: Option<String>,
+    /// The accounts that the user has chosen in the session, the latest last.
+    pub accounts: Vec<String>,
 }
 
 /// Selects the model named by `choice`, or else the recorded one, or else the default, together with its key, which is
-/// that of `account` if the user has chosen one. Without a `table`, uses that of the project and its user.
+/// that of one of the `accounts` if the user has chosen one of its vendor. Without a `table`, uses that of the project
+/// and its user.
 ///
 /// # Errors
 /// Fails if the model does not exist, or a file cannot be used. A missing key is not an error.
 pub fn choose(
     context: &Context<'_>,
     choice: &ModelChoice,
-    account: Option<String>,
+    accounts: Vec<String>,
     table: Option<ModelTable>,
 ) -> Result<ChosenModel, Error> {
     let table = table.map_or_else(|| self::table(context, &login::home(context)?), Ok)?;
     let recording = selection::find_recording(context, choice.replay.as_deref())?;
     let recorded = recording.as_ref().and_then(Recording::first_model);
     let known = recorded.filter(|name| table.named(name).is_some());
-    let spec = selected(&table, choice.model.as_deref().or(known))?;
-    let key = login::key(context, choice, account.as_deref(), &spec)?;
+    let spec = selected(context, &table, choice.model.as_deref().or(known))?;
+    let key = login::key(context, choice, &accounts, &spec)?;
     Ok(ChosenModel {
         table,
         spec,
         key,
-        account,
+        accounts,
     })
 }
 

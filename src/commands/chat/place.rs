@@ -78,8 +78,8 @@ pub struct ChatPlace<'c> {
     pub table: ModelTable,
     /// The key for the current model.
     key: ChatKey,
-    /// The account that the user has chosen in the session, if any.
-    account: Option<String>,
+    /// The accounts that the user has chosen in the session, the latest last.
+    accounts: Vec<String>,
     /// Measures how much of the model's window is used.
     pub meter: Meter,
     /// The to-do list.
@@ -225,7 +225,7 @@ impl<'c> ChatPlace<'c> {
             settings,
             table: chosen.table,
             key,
-            account: chosen.account,
+            accounts: chosen.accounts,
         };
         place.take_up();
         place.warnings.extend(place.briefing.get_mut().warnings());
@@ -422,7 +422,7 @@ impl<'c> ChatPlace<'c> {
         let context = self.context;
         let choice = self.choice.with_model(name);
         let table = Some(self.table.clone());
-        let chosen = models::choose(context, &choice, self.account.clone(), table)?;
+        let chosen = models::choose(context, &choice, self.accounts.clone(), table)?;
         let key = chosen.key.known_to(context.redactor)?;
         let models = models::models(context, &choice, chosen.spec, &key)?;
         let window = models.first.spec.prompt_window();

@@ -755,11 +755,7 @@ fn fleet(told: &mut Told) {
 
 fn chat(told: &mut Told) {
     told.heading("chat");
-    told.error(ChatError::UnknownModel {
-        name: s("c"),
-        known: s("`a`, `b`"),
-    });
-    told.error(ChatError::RetiredModel {
+    told.error(RunError::RetiredModel {
         name: s("c"),
         successor: "d",
     });

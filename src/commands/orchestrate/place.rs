@@ -162,10 +162,11 @@ pub fn models<'c>(
             let (model, provider) = (&settings.model, settings.provider);
             return agent_models::recorded_model(context, choice, earlier, model, provider);
         }
-        (None, Some(name), _) => (
-            selection::named_or_installed(context, name)?,
-            ModelKey::ByRule,
-        ),
+        (None, Some(name), _) => {
+            let table = selection::table_of(context.models)?;
+            let spec = selection::named_or_installed(context, table, name)?;
+            (spec, ModelKey::ByRule)
+        }
         (None, None, Some(azure)) => {
             let source = KeySource::Variable(AZURE_KEY);
             let key = ModelKey::Given(Some(azure.key.clone()), Some(source));

@@ -180,10 +180,10 @@ pub fn selected(
     choice: &ModelChoice,
     task: TaskType,
 ) -> Result<ModelSpec, Error> {
+    let table = selection::table_of(context.models)?;
     let mut spec = if let Some(name) = choice.model.as_deref() {
-        selection::named_or_installed(context, name)?
+        selection::named_or_installed(context, table, name)?
     } else {
-        let table = selection::table_of(context.models)?;
         let selected = table.for_task(task).map_err(ModelsProblem::from);
         selected.map_err(NotReady::of)?.clone()
     };
