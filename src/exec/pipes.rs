@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use rustix::event::PollFlags;
 use rustix::io::ioctl_fionbio;
-use rustix::process::{Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 use super::child_env::ChildEnv;
 use super::subreaper;
@@ -245,9 +245,7 @@ impl Host {
 }
 
 fn has_ended_within(child: &Child, limit: Duration) -> bool {
-    let Some(pid) = subreaper::pid(child) else {
-        return true;
-    };
+    let pid = Pid::from_child(child);
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     let mut waited = Duration::ZERO;
     loop {
@@ -264,9 +262,7 @@ fn has_ended_within(child: &Child, limit: Duration) -> bool {
 }
 
 fn signal(child: &Child, signal: Signal) {
-    if let Some(group) = subreaper::pid(child) {
-        let _ = kill_process_group(group, signal);
-    }
+    let _ = kill_process_group(Pid::from_child(child), signal);
 }
 
 impl Drop for PipedProgram {

@@ -66,24 +66,18 @@ pub(super) fn spawn(command: &mut Command) -> io::Result<Child> {
     // Keeps the lock until the supervisor is recorded, so that no other thread takes it for an orphan.
     let mut supervisors = supervisors();
     let child = command.spawn()?;
-    supervisors.extend(pid(&child));
+    supervisors.push(Pid::from_child(&child));
     Ok(child)
 }
 
 /// Ends a supervisor, and the leftovers of its command if it was killed.
 pub(super) fn end(supervisor: &mut Child) {
     let _ = supervisor.kill();
-    if let Some(number) = pid(supervisor) {
-        // The supervisor has not been reaped, so its ID, which is also the session ID, cannot be reused.
-        end_leftovers(number);
-        supervisors().retain(|known| *known != number);
-    }
+    // The supervisor has not been reaped, so its ID, which is also the session ID, cannot be reused.
+    let number = Pid::from_child(supervisor);
+    end_leftovers(number);
+    supervisors().retain(|known| *known != number);
     let _ = supervisor.wait();
-}
-
-/// Returns the process ID of a child.
-pub(super) fn pid(child: &Child) -> Option<Pid> {
-    i32::try_from(child.id()).ok().and_then(Pid::from_raw)
 }
 
 /// Ends the leftovers of a command if its supervisor, which has ended or is about to, did not do so. They get no

@@ -276,11 +276,10 @@ fn prepare(command: &mut Command, root: &Path, env: &ChildEnv) {
 /// Kills the first process in the sandbox. The kernel then ends all others inside, after which bwrap exits by itself
 /// without leaving orphans. All of them hold the line.
 fn end_sandbox(bwrap: &Child) {
-    if let Some(first) = first_process(bwrap) {
-        let _ = kill_process(first, Signal::KILL);
-    } else if let Some(group) = subreaper::pid(bwrap) {
-        let _ = kill_process_group(group, Signal::KILL);
-    }
+    let _ = match first_process(bwrap) {
+        Some(first) => kill_process(first, Signal::KILL),
+        None => kill_process_group(Pid::from_child(bwrap), Signal::KILL),
+    };
 }
 
 /// Returns the sandbox's first process, which is bwrap's only child.

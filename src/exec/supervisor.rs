@@ -280,7 +280,7 @@ fn spawn(
         .stderr(stderr)
         .process_group(0);
     prepare(&mut command);
-    subreaper::pid(&command.spawn()?).ok_or_else(|| io::ErrorKind::InvalidData.into())
+    Ok(Pid::from_child(&command.spawn()?))
 }
 
 #[cfg(test)]
