@@ -119,7 +119,8 @@ pub struct Sandbox {
     /// Paths of this program and of its other names in the same directory: read-only inside.
     own: Vec<PathBuf>,
     policy: SandboxPolicy,
-    mode: SandboxMode,
+    /// True if the network and the rest of the disk are closed, too.
+    is_strict: bool,
     /// Other paths that must not change, existing or not: hidden directories, and settings files that git would
     /// read if they were created.
     watched: Vec<PathBuf>,
@@ -155,16 +156,17 @@ impl Sandbox {
         // bwrap inherits the descriptor and starts the program through it.
         fcntl_setfd(&program, FdFlags::empty()).map_err(io::Error::from)?;
         let nested = Nested::find(&policy.root, &policy.keys);
+        let is_strict = mode == SandboxMode::Strict;
         let mut sandbox = Self {
             bwrap,
             program,
             own,
-            watched: watched(&policy, mode, &nested),
+            watched: watched(&policy, is_strict, &nested),
             nested_keys: nested.keys,
             identities: BTreeMap::new(),
             key_targets: policy.key_files.iter().map(key_target).collect(),
             policy,
-            mode,
+            is_strict,
             keeps_new_repositories: false,
             proxy: None,
         };
@@ -175,9 +177,9 @@ impl Sandbox {
     /// Lets commands in a strict sandbox reach these hosts, and no others.
     pub fn with_hosts(self, hosts: &[AllowedHost]) -> Self {
         // The proxy's port would have to be inside, which Seatbelt cannot express.
-        let is_strict = self.mode == SandboxMode::Strict && !hosts.is_empty() && !IS_SEATBELT;
+        let has_proxy = self.is_strict && !hosts.is_empty() && !IS_SEATBELT;
         Self {
-            proxy: is_strict.then(|| Arc::new(HostProxy::new(hosts))),
+            proxy: has_proxy.then(|| Arc::new(HostProxy::new(hosts))),
             ..self
         }
     }
@@ -212,11 +214,8 @@ impl Sandbox {
     /// # Errors
     /// Fails if one of them has changed.
     pub fn check_unmoved(&self) -> Result<(), SandboxProblem> {
-        let repositories = match self.mode {
-            SandboxMode::Strict => self.nested_repositories(),
-            SandboxMode::Auto | SandboxMode::Off => Vec::new(),
-        };
-        let now = self.identities_with(repositories);
+        let nested = self.is_strict.then(|| self.nested_repositories());
+        let now = self.identities_with(nested.unwrap_or_default());
         let is_changed = |path: &&PathBuf| match self.identities.get(*path) {
             Some(then) => now.get(*path) != Some(then),
             // Every other path was recorded at the start, whether it existed or not.
@@ -240,7 +239,7 @@ impl Sandbox {
             .map(|path| (path.clone(), identity(path.metadata())))
             .collect();
         let mut links = self.watched.clone();
-        if self.mode == SandboxMode::Strict {
+        if self.is_strict {
             links.push(policy.git.clone());
             links.extend(repositories);
         }
@@ -354,7 +353,7 @@ impl Sandbox {
     /// Passes bubblewrap the system call filter in strict mode. The returned pipe must stay open until bwrap starts.
     #[cfg(target_os = "linux")]
     fn add_filter(&self, command: &mut Command) -> io::Result<Option<PipeReader>> {
-        if self.mode != SandboxMode::Strict {
+        if !self.is_strict {
             return Ok(None);
         }
         let (reader, mut writer) = io::pipe()?;
@@ -373,9 +372,10 @@ impl Sandbox {
             list.add("-p", &[self.profile(source, &others)]);
             return list.list;
         }
-        match self.mode {
-            SandboxMode::Auto | SandboxMode::Off => self.add_lenient(&mut list, source, &others),
-            SandboxMode::Strict => self.add_strict(&mut list, source, &others),
+        if self.is_strict {
+            self.add_strict(&mut list, source, &others);
+        } else {
+            self.add_lenient(&mut list, source, &others);
         }
         // Kernel settings apply to the whole machine.
         list.add("--ro-bind", &["/proc/sys", "/proc/sys"]);
@@ -395,7 +395,7 @@ impl Sandbox {
         let seatbelt = Seatbelt {
             hidden: &self.hidden(others),
             read_only: &present(&closed).collect::<Vec<_>>(),
-            only: (self.mode == SandboxMode::Strict).then_some(&source),
+            only: self.is_strict.then_some(&source),
             around: self.policy.campaign.as_deref().map(|path| (path, &*source)),
         };
         seatbelt.profile()
@@ -503,7 +503,7 @@ impl Sandbox {
         let names: Vec<_> = hidden.flat_map(|path| list.mounts.names(&path)).collect();
         for name in names {
             let is_directory = list.add_empty(&name);
-            if is_directory && self.mode == SandboxMode::Strict {
+            if is_directory && self.is_strict {
                 list.add("--remount-ro", &[&name]);
             }
         }
@@ -544,7 +544,7 @@ impl Sandbox {
         let mut wanted = self.policy.hidden.clone();
         wanted.extend(self.nested_keys.iter().cloned());
         wanted.extend_from_slice(others);
-        if let (SandboxMode::Strict, Some(home)) = (self.mode, &self.policy.home) {
+        if let Some(home) = self.policy.home.as_ref().filter(|_| self.is_strict) {
             wanted.extend(elsewhere::credentials(home));
         }
         wanted.extend(self.policy.key_files.iter().cloned());
@@ -561,12 +561,12 @@ impl Sandbox {
 }
 
 /// Returns the paths outside the policy that must not change.
-fn watched(policy: &SandboxPolicy, mode: SandboxMode, nested: &Nested) -> Vec<PathBuf> {
+fn watched(policy: &SandboxPolicy, is_strict: bool, nested: &Nested) -> Vec<PathBuf> {
     let directories = policy.hidden.iter().map(|path| resolved(path));
     let mut watched: Vec<PathBuf> = directories.filter(|path| path.is_dir()).collect();
     watched.extend(nested.keys.iter().cloned());
     // In a strict sandbox, new files cannot be created next to them.
-    if mode != SandboxMode::Strict {
+    if !is_strict {
         let settings = policy.settings().into_iter();
         watched.extend(settings.filter(|path| path.symlink_metadata().is_err()));
     }

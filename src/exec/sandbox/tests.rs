@@ -13,7 +13,7 @@ fn sandbox(mode: SandboxMode) -> Sandbox {
             git: "/no/such/project/.git".into(),
             ..SandboxPolicy::default()
         },
-        mode,
+        is_strict: mode == SandboxMode::Strict,
         watched: Vec::new(),
         nested_keys: Vec::new(),
         identities: BTreeMap::new(),
