@@ -18,7 +18,7 @@ use std::time::SystemTime;
 
 use super::beneath::{Beneath, Root, split};
 use super::disk::sync_file_system;
-use super::error::{ApplyError, apply_failed};
+use super::error::ApplyError;
 use super::journal::{Journal, JournalState};
 use super::operation::{ChangeSet, Journalling, Operation};
 use super::plan::ApplyPlan;
@@ -28,6 +28,7 @@ use super::stage::{FEW_FILES, make_directories, stage};
 use super::staged_entry::StagedEntry;
 use super::undo_log::UndoLog;
 use crate::sys::counter::Counter;
+use crate::sys::files::PathError;
 use crate::sys::identity::Stamp;
 use crate::sys::parallel::in_parallel;
 
@@ -61,7 +62,7 @@ pub(super) fn take(
     whole: &ChangeSet<'_, '_>,
     mut undo_log: Option<&mut UndoLog<'_>>,
 ) -> Result<Applied, ApplyError> {
-    let root = Root::open(tree.root).map_err(apply_failed("open", tree.root))?;
+    let root = Root::open(tree.root).map_err(PathError::of("open", tree.root))?;
     let plan = ApplyPlan::of(&root, whole, tree.now)?;
     let done = plan
         .record(undo_log.as_deref_mut())
@@ -120,7 +121,7 @@ fn stage_all(plan: &ApplyPlan<'_>, staged: Option<&Counter>) -> Result<Vec<Strin
     let files = plan.whole.steps.len();
     let lost = in_parallel(files, |slots| stage(plan, slots, staged))?;
     if files > FEW_FILES && plan.whole.journalling == Journalling::On {
-        sync_file_system(plan.root).map_err(apply_failed("write to the disk of", "."))?;
+        sync_file_system(plan.root).map_err(PathError::of("write to the disk of", "."))?;
     }
     Ok(lost.concat())
 }
@@ -131,7 +132,7 @@ fn install(plan: &ApplyPlan<'_>, units: Range<usize>) -> Result<(), ApplyError> 
     for unit in &plan.units[units] {
         let parent = beneath
             .at(split(unit.target).0)
-            .map_err(apply_failed("open the directory of", unit.target))?;
+            .map_err(PathError::of("open the directory of", unit.target))?;
         let place = StagedEntry {
             directory: parent,
             name: split(unit.target).1,
@@ -144,7 +145,7 @@ fn install(plan: &ApplyPlan<'_>, units: Range<usize>) -> Result<(), ApplyError> 
             (_, Some(present)) => ("replace", place.replace(present)),
             (_, None) => ("create", place.create()),
         };
-        put.map_err(apply_failed(action, unit.target))?;
+        put.map_err(PathError::of(action, unit.target))?;
     }
     Ok(())
 }

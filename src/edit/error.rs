@@ -1,7 +1,6 @@
 //! Errors from verifying and applying edits, recovering and undoing. Plain data.
 
 use std::io;
-use std::path::PathBuf;
 
 use super::fault::Rejection;
 use crate::sys::files::PathError;
@@ -37,10 +36,10 @@ fn again(error: &PathError) -> &'static str {
 /// Errors from applying a reply, and from recovering the tree.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum ApplyError {
-    /// A step failed; everything was reverted.
+    /// A step failed, or the journal could not be written; everything was reverted.
     #[error(transparent)]
     #[diagnostic(help("{}", again(.0)))]
-    RolledBack(PathError),
+    RolledBack(#[from] PathError),
     /// A step failed, and so did reverting the others.
     #[error("{error}; and not everything could be restored: {obstacle}")]
     #[diagnostic(help("{RECOVER}"))]
@@ -50,10 +49,6 @@ pub enum ApplyError {
         /// The error that prevented reverting the rest.
         obstacle: Box<ApplyError>,
     },
-    /// The journal could not be written; nothing was changed.
-    #[error(transparent)]
-    #[diagnostic(help("{}", again(.0)))]
-    Journal(#[from] JournalError),
     /// Files were changed after a run was cut short.
     #[error("files were changed after a run was cut short: {}", .0.join("; "))]
     #[diagnostic(
@@ -72,19 +67,7 @@ pub enum ApplyError {
     #[diagnostic(help(
         "fix the cause: the journal is needed to undo the interrupted run. If no run wrote it, remove it"
     ))]
-    EarlierJournal(JournalError),
-}
-
-/// An error from writing, reading or removing the journal.
-pub type JournalError = PathError;
-
-/// Returns a function that wraps an error from an action on a path in an [`ApplyError`].
-pub(super) fn apply_failed<E: Into<io::Error>>(
-    action: &'static str,
-    path: impl Into<PathBuf>,
-) -> impl FnOnce(E) -> ApplyError {
-    let failed = PathError::of(action, path);
-    move |error| ApplyError::RolledBack(failed(error))
+    EarlierJournal(PathError),
 }
 
 /// Returns a function that wraps an error from recovering the tree at a path in an [`ApplyError`].

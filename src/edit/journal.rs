@@ -22,7 +22,6 @@ use std::path::{Path, PathBuf};
 use rustix::fs::CWD;
 
 use super::disk;
-use super::error::JournalError;
 use super::record::Record;
 use crate::sys::files::{IfThere as _, MIB, PathError};
 use crate::sys::identity::{Stamp, changed};
@@ -77,7 +76,7 @@ impl Journal {
     ///
     /// # Errors
     /// Fails if the journal cannot be written; no journal exists then.
-    pub fn arm(directory: &Path, record: &Record) -> Result<Self, JournalError> {
+    pub fn arm(directory: &Path, record: &Record) -> Result<Self, PathError> {
         let journal = Self {
             directory: Some(directory.to_path_buf()),
             state: JournalState::Armed,
@@ -111,7 +110,7 @@ impl Journal {
     ///
     /// # Errors
     /// Fails if a journal cannot be read: the state of the tree is then unknown.
-    pub fn find(directory: &Path) -> Result<Option<(Self, Record)>, JournalError> {
+    pub fn find(directory: &Path) -> Result<Option<(Self, Record)>, PathError> {
         let unfinished = directory.join(UNFINISHED);
         remove_if_there(&unfinished).map_err(PathError::of("remove the journal", unfinished))?;
         for (state, name) in FILES {
@@ -135,7 +134,7 @@ impl Journal {
     ///
     /// # Errors
     /// Fails if the rename fails; the old tree then remains in effect.
-    pub fn install(&mut self) -> Result<Stamp, JournalError> {
+    pub fn install(&mut self) -> Result<Stamp, PathError> {
         self.advance(JournalState::Installed)?;
         let stat = self.path().and_then(|path| disk::stat(&path).ok());
         // If the time is unknown, all later changes count as made by others, and are examined.
@@ -146,7 +145,7 @@ impl Journal {
     ///
     /// # Errors
     /// Fails if the rename fails; the previous state then remains recorded.
-    pub fn advance(&mut self, state: JournalState) -> Result<(), JournalError> {
+    pub fn advance(&mut self, state: JournalState) -> Result<(), PathError> {
         if let (Some(path), Some(directory)) = (self.path(), &self.directory) {
             disk::rename(&path, &directory.join(state.file_name()))
                 .map_err(PathError::of("update the journal", path))?;
@@ -159,7 +158,7 @@ impl Journal {
     ///
     /// # Errors
     /// Fails if it cannot be removed; the next run then examines it again.
-    pub fn remove(&self) -> Result<(), JournalError> {
+    pub fn remove(&self) -> Result<(), PathError> {
         let Some(path) = self.path() else {
             return Ok(());
         };
@@ -172,7 +171,7 @@ impl Journal {
 }
 
 /// Reads a journal, if it exists.
-fn read(path: &Path) -> Result<Option<Record>, JournalError> {
+fn read(path: &Path) -> Result<Option<Record>, PathError> {
     let json = disk::read(path, LARGEST).if_there();
     json.and_then(|json| json.map(|json| Record::parse(&json)).transpose())
         .map_err(PathError::of("read the journal", path.to_path_buf()))

@@ -12,12 +12,13 @@ use rustix::io::Errno;
 
 use super::beneath::{Root, ancestors, if_there, split};
 use super::digest::Digest;
-use super::error::{ApplyError, apply_failed};
+use super::error::ApplyError;
 use super::operation::{ChangeSet, Operation};
 use super::record::{Old, Record, RecordedUnit, STAGED, UnitChange, VERSION};
 use super::spelling::PathScope;
 use super::undo_log::UndoLog;
 use crate::project::walk::joined;
+use crate::sys::files::PathError;
 use crate::sys::identity::stamp;
 use crate::sys::parallel::in_parallel;
 
@@ -72,11 +73,11 @@ impl<'e> ApplyPlan<'e> {
                 None
             } else {
                 first_missing(root, parent)
-                    .map_err(apply_failed("open the directory of", step.path))?
+                    .map_err(PathError::of("open the directory of", step.path))?
             };
             if missing.is_some() && step.present.is_some() {
                 let gone = io::Error::other("its directory was removed in the meantime");
-                return Err(apply_failed("change", step.path)(gone));
+                return Err(PathError::of("change", step.path)(gone).into());
             }
             existing = missing.is_none().then_some(parent);
             // Removing a missing file must not create its directories.

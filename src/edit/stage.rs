@@ -16,11 +16,12 @@ use super::beneath::{Beneath, if_there, open_regular, split};
 use super::changes::Before;
 use super::digest::{Present, changed_meanwhile};
 use super::disk;
-use super::error::{ApplyError, apply_failed};
+use super::error::ApplyError;
 use super::operation::{FileOperation, Journalling, Operation};
 use super::plan::ApplyPlan;
 use crate::project::run_folder::REPLACED;
 use crate::sys::counter::Counter;
+use crate::sys::files::PathError;
 
 /// Up to this many files are synced one by one; beyond that, the whole file system is.
 pub const FEW_FILES: usize = 8;
@@ -32,7 +33,7 @@ pub fn make_directories(plan: &ApplyPlan<'_>) -> Result<(), ApplyError> {
     for slot in in_new.flat_map(|unit| unit.steps.clone()) {
         let parent = split(&plan.staged[slot]).0;
         if last != Some(parent) {
-            plan.root.ensure_directory(parent).map_err(apply_failed(
+            plan.root.ensure_directory(parent).map_err(PathError::of(
                 "make the directory of",
                 plan.whole.steps[slot].path,
             ))?;
@@ -57,7 +58,7 @@ pub fn stage(
         let opened = beneath.at(parent).map_err(io::Error::from);
         let lost_here = opened
             .and_then(|directory| stage_one(plan, directory, name, step))
-            .map_err(apply_failed("write", step.path))?;
+            .map_err(PathError::of("write", step.path))?;
         let sentences = lost_here.iter();
         lost.extend(sentences.map(|what| format!("`{}` {what}", step.path)));
         staged.inspect(|staged| staged.add());

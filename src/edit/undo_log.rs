@@ -20,7 +20,7 @@ use super::beneath::{Beneath, PathEntry, Root, open_regular, split};
 use super::changes::{Before, ChangeLog, LoggedChange, SCHEMA, saved_path, vault};
 use super::digest::{Digest, changed_meanwhile};
 use super::disk::{self, linkat, statat};
-use super::error::{ApplyError, apply_failed};
+use super::error::ApplyError;
 use super::operation::{FileOperation, Operation};
 use super::record::Record;
 use super::spelling::PathScope;
@@ -160,8 +160,8 @@ impl<'r> UndoLog<'r> {
                 digest,
             }))
         };
-        let kept =
-            share.map(|slot| keep(slot).map_err(apply_failed("keep a copy of", steps[slot].path)));
+        let kept = share
+            .map(|slot| Ok(keep(slot).map_err(PathError::of("keep a copy of", steps[slot].path))?));
         kept.collect()
     }
 
@@ -222,9 +222,9 @@ impl<'r> UndoLog<'r> {
         if record.scope == PathScope::Agent {
             self.changes.scope = record.scope;
         }
-        self.save()
-            .and_then(|size| self.reserve(size))
-            .map_err(apply_failed("write", format!("{}/{CHANGES}", self.folder)))
+        let saved = self.save().and_then(|size| self.reserve(size));
+        let path = format!("{}/{CHANGES}", self.folder);
+        Ok(saved.map_err(PathError::of("write", path))?)
     }
 
     /// Keeps the last entry if its edit was carried out, and otherwise removes it. If the log cannot be written, the

@@ -323,7 +323,6 @@ fn apply_errors() -> Vec<ApplyError> {
             error,
             obstacle: Box::new(ApplyError::NotRecovered(path_error("read"))),
         },
-        ApplyError::Journal(path_error("write")),
     ];
     errors.extend(recover_errors());
     errors
