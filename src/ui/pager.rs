@@ -60,7 +60,7 @@ impl Pager {
 
     /// Shows `text`, and returns whether that worked. A pager closed early, by the user or by a persistent
     /// signal on `interrupt`, counts as success.
-    pub fn show(&self, text: &str, interrupt: Option<&Interrupt>) -> bool {
+    pub fn show(&self, text: &str, interrupt: &Interrupt) -> bool {
         let Some((program, arguments)) = self.words.split_first() else {
             return false;
         };
@@ -73,14 +73,7 @@ impl Pager {
                 let _ = input.write_all(text.as_bytes());
             }
         };
-        if let Some(interrupt) = interrupt {
-            return lent::run(&mut command, interrupt, feed).is_ok();
-        }
-        let Ok(mut pager) = command.spawn() else {
-            return false;
-        };
-        feed(&mut pager);
-        pager.wait().is_ok()
+        lent::run(&mut command, interrupt, feed).is_ok()
     }
 }
 
@@ -121,10 +114,8 @@ mod tests {
     fn a_pager_that_is_closed_early_or_is_missing_is_not_an_error() {
         let long = "line\n".repeat(100_000);
         let interrupt = Interrupt::never().unwrap();
-        for interrupt in [None, Some(&interrupt)] {
-            let shows = |pager: Option<Pager>, text| pager.unwrap().show(text, interrupt);
-            assert!(shows(pager(&[("PAGER", "true")]), &long));
-            assert!(!shows(pager(&[("PAGER", "no-such-pager-here")]), "x"));
-        }
+        let shows = |pager: Option<Pager>, text| pager.unwrap().show(text, &interrupt);
+        assert!(shows(pager(&[("PAGER", "true")]), &long));
+        assert!(!shows(pager(&[("PAGER", "no-such-pager-here")]), "x"));
     }
 }

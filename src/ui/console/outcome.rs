@@ -10,6 +10,7 @@ use ratatui::style::Style;
 use serde_json::Value;
 
 use super::Output;
+use crate::sys::interrupt::Interrupt;
 use crate::sys::text;
 use crate::ui::markdown::rendered;
 use crate::ui::options::{CiRunner, OutputFormat};
@@ -67,7 +68,9 @@ impl Output<'_> {
         let ready = self.ready(text, is_diff);
         let size = size(io::stdout()).filter(|_| self.options.stdout_terminal);
         let is_long = |(rows, columns)| lines_taken(&self.redactor.text(text), columns) >= rows;
-        if pager.is_some_and(|pager| size.is_some_and(is_long) && pager.show(&ready, None)) {
+        let shows =
+            |pager: &Pager| Interrupt::never().is_ok_and(|never| pager.show(&ready, &never));
+        if size.is_some_and(is_long) && pager.is_some_and(shows) {
             return Ok(());
         }
         stdout::print(&ready)

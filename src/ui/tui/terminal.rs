@@ -548,8 +548,7 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
     fn page(&mut self, text: &str) -> io::Result<()> {
         let text = printable(text, &['\n', '\t']);
         let (pager, interrupt) = (self.options.pager.clone(), self.interrupt.0.clone());
-        let is_shown =
-            self.lend(|| pager.is_some_and(|pager| pager.show(&text, Some(&interrupt))))?;
+        let is_shown = self.lend(|| pager.is_some_and(|pager| pager.show(&text, &interrupt)))?;
         if !is_shown {
             let problem =
                 "there is no pager that stays open: set `PAGER` to one, or install `less`";
