@@ -143,10 +143,8 @@ impl Composer {
     /// Sets the draft aside for a line that is asked for; a secret is masked and stored nowhere.
     pub fn begin_line(&mut self, is_secret: bool) {
         self.search = None;
-        self.aside = Some((
-            std::mem::take(&mut self.buffer),
-            std::mem::take(&mut self.attachments),
-        ));
+        self.aside = Some(Default::default());
+        self.swap_aside();
         self.is_masked = is_secret;
         self.changed();
     }
@@ -162,17 +160,18 @@ impl Composer {
 
     /// Inserts a paste into the draft, also while that is set aside.
     pub fn paste_to_draft(&mut self, text: &str) -> ComposerAction {
-        let draft = self.aside.take();
-        let swap = |this: &mut Self, (buffer, attachments)| {
-            (
-                std::mem::replace(&mut this.buffer, buffer),
-                std::mem::replace(&mut this.attachments, attachments),
-            )
-        };
-        let line = draft.map(|draft| swap(self, draft));
+        self.swap_aside();
         let action = self.paste(text);
-        self.aside = line.map(|line| swap(self, line));
+        self.swap_aside();
         action
+    }
+
+    /// Swaps the draft set aside, if any, and the line asked for.
+    fn swap_aside(&mut self) {
+        if let Some((buffer, attachments)) = &mut self.aside {
+            std::mem::swap(&mut self.buffer, buffer);
+            std::mem::swap(&mut self.attachments, attachments);
+        }
     }
 
     /// Replaces the input with this text.

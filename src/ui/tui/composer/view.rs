@@ -59,9 +59,7 @@ impl Composer {
             return Some(Position { x, y: area.y });
         }
         let labels = self.labels();
-        let columns = columns(area.width);
-        self.columns.set(Some(columns));
-        let rows = self.rows(columns, &labels);
+        let rows = self.rows(columns(area.width), &labels);
         let candidates = self.candidates();
         // The text takes precedence over the candidates.
         let text_rows = rows.len().min(MOST_ROWS).min(area.height.into());
