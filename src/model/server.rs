@@ -18,6 +18,7 @@ use ureq::http::{Response, StatusCode};
 use ureq::{Body, RequestBuilder};
 
 use super::error::{ModelError, VendorError, one_line};
+use super::fields::is_name;
 use super::setup::Setup;
 use super::spec::{ModelSpec, Provider};
 use super::wire::{Vendor, parse_answer, text};
@@ -200,7 +201,7 @@ impl VendorServer {
         for _ in 0..PAGES {
             let page: Page = self.listed(&path)?;
             models.extend(page.data);
-            let Some(last) = page.last_id.filter(|last| page.has_more && is_plain(last)) else {
+            let Some(last) = page.last_id.filter(|last| page.has_more && is_name(last)) else {
                 break;
             };
             path = format!("/v1/models?limit=1000&after_id={last}");
@@ -387,10 +388,4 @@ fn read_progress(line: &[u8], progress: &mut dyn FnMut(&PullProgress)) -> Result
 fn is_same(installed: &str, asked: &str) -> bool {
     let plain = |name: &str| name.trim_end_matches(":latest").to_ascii_lowercase();
     plain(installed) == plain(asked)
-}
-
-/// Returns whether a model's id needs no escaping in a URL.
-fn is_plain(id: &str) -> bool {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
-    !id.is_empty() && id.chars().all(plain)
 }
