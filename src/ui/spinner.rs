@@ -49,7 +49,7 @@ struct SpinnerState {
 }
 
 /// An activity that takes a while.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 struct Activity {
     /// A stage of a pipeline, an agent's call, a tool, or a wait.
     text: String,
@@ -70,13 +70,9 @@ impl Activity {
     fn new(text: String, tick: Duration) -> Self {
         Self {
             text,
-            figures: String::new(),
-            printed: String::new(),
             gap: "  ",
-            is_call: false,
             tick,
-            ticks: 0,
-            waited: Duration::ZERO,
+            ..Self::default()
         }
     }
 

@@ -3,7 +3,6 @@
 //! Pure text. The profile keeps the same paths from being read or changed. Other processes stay visible.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 /// Directories of temporary files, and devices that programs write to.
@@ -55,18 +54,17 @@ impl Seatbelt<'_> {
 
 /// Adds a rule for these paths, unless there are none.
 fn rule<'a>(text: &mut String, what: &str, how: &str, paths: impl IntoIterator<Item = &'a Path>) {
-    let names = paths.into_iter().fold(String::new(), |mut names, path| {
+    let names = paths.into_iter().map(|path| {
         // macOS accepts only names in UTF-8.
         let name = path
             .to_string_lossy()
             .replace('\\', "\\\\")
             .replace('"', "\\\"");
-        // Writing to a string cannot fail.
-        let _ = write!(names, " ({how} \"{name}\")");
-        names
+        format!(" ({how} \"{name}\")")
     });
+    let names = names.collect::<Vec<_>>().concat();
     if !names.is_empty() {
-        let _ = writeln!(text, "({what}{names})");
+        text.extend(["(", what, &names, ")\n"]);
     }
 }
 
