@@ -192,7 +192,7 @@ impl<'r> Output<'r> {
         }
         // Without a spinner, a line per minute shows that the work continues.
         let minute = waited.as_secs() / 60;
-        let message = format!("{} {minute}", present::awaited(event, usize::MAX));
+        let message = format!("{} {minute}", present::awaited(event));
         if is_news(&self.last_awaited, message) {
             self.show(event);
         }

@@ -171,7 +171,7 @@ pub fn present(event: &Event) -> Option<Shown> {
         }
         Event::Waiting { waited, .. } => Shown::line("waiting", awaited_since(event, *waited), dim),
         Event::BranchEnded { took, .. } => {
-            let text = format!("{}, {}", awaited(event, usize::MAX), elapsed(*took));
+            let text = format!("{}, {}", awaited(event), elapsed(*took));
             Shown::line("ended", text, dim)
         }
         Event::Finished { summary, log } => {
@@ -327,7 +327,7 @@ const SHORT_ID: usize = 8;
 /// Describes a branch on a server as [`awaited`] does, with the time from a minute on.
 fn awaited_since(event: &Event, waited: Duration) -> String {
     let minutes = (waited.as_secs() >= 60).then(|| format!(", {}", elapsed(waited)));
-    awaited(event, usize::MAX) + &minutes.unwrap_or_default()
+    awaited(event) + &minutes.unwrap_or_default()
 }
 
 /// Describes a branch on a server as [`awaited`] does, but briefly, beginning with the details that a narrow screen
@@ -340,15 +340,15 @@ pub fn awaited_in_all(event: &Event) -> String {
     }
 }
 
-/// Describes a branch on a server, with `id_length` characters of its id: `claude_code on branch 1f2e3d4c…
-/// (running), review 3 of 8`, or `publishing`.
-pub fn awaited(event: &Event, id_length: usize) -> String {
-    let mut parts = on_branch(event, id_length).to_vec();
+/// Describes a branch on a server: `claude_code on branch 1f2e3d4c-5b6a (running), review 3 of 8`, or `publishing`.
+pub fn awaited(event: &Event) -> String {
+    let mut parts = on_branch(event, LONGEST_WORD).to_vec();
     parts.retain(|part| !part.is_empty());
     parts.join(", ")
 }
 
-/// Describes the agent on a branch, and the number of its review, or that it publishes, if it is awaited.
+/// Describes the agent on a branch, with at most `id_length` characters of the branch's id, and the number of its
+/// review, or that it publishes, if it is awaited.
 fn on_branch(event: &Event, id_length: usize) -> [String; 2] {
     let (Event::Waiting {
         agent,
@@ -365,7 +365,7 @@ fn on_branch(event: &Event, id_length: usize) -> [String; 2] {
     else {
         return Default::default();
     };
-    let branch = one_line(branch, id_length.min(LONGEST_WORD));
+    let branch = one_line(branch, id_length);
     let status = match &*one_line(status, LONGEST_WORD) {
         "" => String::new(),
         status => format!(" ({status})"),

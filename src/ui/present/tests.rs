@@ -60,32 +60,25 @@ fn ended(branch: &str, status: &str) -> Event {
 fn a_branch_is_reported_in_a_line_whatever_the_server_calls_it() {
     let long = "word ".repeat(100);
     let cut: String = long.chars().take(80).collect();
-    for (branch, status, id, expected) in [
+    for (branch, status, expected) in [
         (
             "1f2e3d4c-5b6a",
             "running",
-            8,
-            "codex on branch 1f2e3d4c… (running)".to_owned(),
+            "codex on branch 1f2e3d4c-5b6a (running)".to_owned(),
         ),
         (
             "1f",
             "a\n b\u{1b}",
-            8,
             "codex on branch 1f (a b\u{fffd})".to_owned(),
         ),
-        ("1f", "", 8, "codex on branch 1f".to_owned()),
-        (
-            &long,
-            &long,
-            usize::MAX,
-            format!("codex on branch {cut}… ({cut}…)"),
-        ),
+        ("1f", "", "codex on branch 1f".to_owned()),
+        (&long, &long, format!("codex on branch {cut}… ({cut}…)")),
     ] {
         let review = format!("{expected}, review 3 of 8");
-        assert_eq!(awaited(&waiting(branch, status), id), review);
-        assert_eq!(awaited(&ended(branch, status), id), expected);
+        assert_eq!(awaited(&waiting(branch, status)), review);
+        assert_eq!(awaited(&ended(branch, status)), expected);
     }
-    assert_eq!(awaited(&Event::Auditing, 8), "");
+    assert_eq!(awaited(&Event::Auditing), "");
     assert_eq!(
         awaited_in_all(&waiting("1f2e3d4c-5b6a", "running")),
         "review 3 of 8, 1h 01m 40s in all: codex on branch 1f2e3d4c… (running)"
