@@ -49,6 +49,8 @@ pub struct VerifyArgs {
 
 /// The namespace of signatures.
 const NAMESPACE: &str = "code-commit";
+/// The extension of a signature's file, after the statement's own.
+const SIGNATURE: &str = "sig";
 /// The warnings of a verification.
 const REPLACED: &str = "the program was replaced after the run: its digest is not checked";
 const UNCHECKED: &str =
@@ -127,7 +129,8 @@ pub fn attest(context: &Context<'_>, arguments: &AttestArgs) -> Result<Outcome, 
         Some(path) => {
             let by_key = |key: &Path| sign(context, key, &text);
             let signature = arguments.sign.as_deref().map(by_key).transpose()?;
-            let signed = signature.map(|signature| (signature_of(path), signature));
+            let signed =
+                signature.map(|signature| (path.with_added_extension(SIGNATURE), signature));
             let files = [(path.clone(), text)].into_iter().chain(signed);
             let mut written = Vec::new();
             for (path, text) in files {
@@ -185,7 +188,7 @@ pub fn verify(context: &Context<'_>, arguments: &VerifyArgs) -> Result<Outcome, 
         let run = run.relative();
         return Err(StatementError::Differs { run, differences }.into());
     }
-    let signature = signature_of(&path);
+    let signature = path.with_added_extension(SIGNATURE);
     let find = |allowed: &Path| signer_of(context, allowed, &signature, &claimed);
     let signer = arguments.allowed_signers.as_deref().map(find).transpose()?;
     let files = counted(statement.files as u64, "file");
@@ -230,12 +233,6 @@ fn compare(at: &str, claimed: Option<&Value>, recorded: Option<&Value>, found: &
             found.push(one_line(&escaped(&line), LONGEST));
         }
     }
-}
-
-fn signature_of(statement: &Path) -> PathBuf {
-    let mut path = statement.as_os_str().to_owned();
-    path.push(".sig");
-    path.into()
 }
 
 /// Returns the signature of a statement.

@@ -5,10 +5,9 @@
 //! its own tasks.
 
 use std::collections::{BTreeMap, HashMap};
-use std::ffi::OsString;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
@@ -81,9 +80,7 @@ pub fn pins(
     tasks: &[&Task],
     is_written: bool,
 ) -> Result<Vec<Result<TaskPin, FleetError>>, Error> {
-    let mut name = OsString::from(&manifest.path);
-    name.push(".lock");
-    let lock = PathBuf::from(name);
+    let lock = manifest.path.with_added_extension("lock");
     let is_pinned = is_written || lock.is_file();
     let mut records = is_pinned.then(|| Records::lock(&lock)).transpose()?;
     let differs = |what: String| FleetError::Differs {
