@@ -519,10 +519,7 @@ impl Attempt<'_> {
         };
         let options = ReportArgs {
             run: Some(last.name.clone().into()),
-            all: false,
-            page: None,
-            interactive: false,
-            open: false,
+            ..ReportArgs::default()
         };
         report(&context, &options).map_err(|failure| failure.error)?;
         let page = folder.clone.join(last.relative()).join("report.html");

@@ -20,7 +20,7 @@ use crate::sys::error::Error;
 use crate::sys::files::{self, Links, PathError};
 use crate::ui::browser;
 
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct ReportArgs {
     /// Run, named as for `log` [default: the last run]
     #[arg(allow_negative_numbers = true)]
