@@ -15,7 +15,7 @@ use crate::sys::text::{BYTE_ORDER_MARK, cut, line_of};
 const REASON_LIMIT: usize = 300;
 
 /// A mistake in a text, with its position.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
 #[error("line {line}, column {column}: {reason}")]
 pub struct Misplaced {
     /// Line, counted from 1.

@@ -663,7 +663,7 @@ fn fleet(told: &mut Told) {
     let (action, problem) = ("clone", || s("not found"));
     told.error(FleetError::Manifest {
         path: path(),
-        mistakes: (1..=21).map(|line| mistake(line).into()).collect(),
+        mistakes: (1..=21).map(mistake).collect(),
     });
     told.error(FleetError::Secrets {
         path: path(),

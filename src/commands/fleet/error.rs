@@ -6,11 +6,6 @@ use crate::model::price::Usd;
 use crate::sys::positions::Misplaced;
 use crate::sys::text::{below, first_lines};
 
-/// A mistake in a manifest.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
-#[error(transparent)]
-pub struct Mistake(#[from] pub Misplaced);
-
 /// Errors from working on a manifest.
 #[derive(Debug, Clone, thiserror::Error, miette::Diagnostic)]
 pub enum FleetError {
@@ -25,7 +20,7 @@ pub enum FleetError {
         path: PathBuf,
         /// The first mistake of each line; at least one mistake.
         #[related]
-        mistakes: Vec<Mistake>,
+        mistakes: Vec<Misplaced>,
     },
     /// The manifest contains likely credentials.
     #[error("`{}` contains credentials:{found}", .path.display())]

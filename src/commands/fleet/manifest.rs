@@ -214,7 +214,7 @@ impl Manifest {
             files::read(&path, Links::Refused, LARGEST).map_err(PathError::of("read", &path))?;
         let text = positions::text(&content).map_err(|mistake| FleetError::Manifest {
             path: path.clone(),
-            mistakes: vec![mistake.into()],
+            mistakes: vec![mistake],
         })?;
         let found = credentials::find("manifest", text, context.redactor);
         if !found.is_empty() {
@@ -254,10 +254,10 @@ impl Manifest {
             match parsed {
                 Ok(task) if !ids.insert(task.id.to_lowercase()) => {
                     let reason = format!("there is a task `{}` already", task.id);
-                    mistakes.push(self.mistake(line, "id", reason).into());
+                    mistakes.push(self.mistake(line, "id", reason));
                 }
                 Ok(task) => tasks.push(task),
-                Err(mistake) => mistakes.push(mistake.into()),
+                Err(mistake) => mistakes.push(mistake),
             }
         }
         if mistakes.is_empty() {
