@@ -12,9 +12,9 @@ use super::context::ContextArgs;
 use super::demo::DemoArgs;
 use super::dev::args::DevArgs;
 use super::diff::DiffArgs;
-use super::fleet::args::FleetArgs;
+use super::fleet::args::FleetCommand;
 use super::log::LogArgs;
-use super::mcp::McpArgs;
+use super::mcp::McpCommand;
 use super::models::ModelsArgs;
 use super::orchestrate::args::OrchestrateArgs;
 use super::plan::args::PlanArgs;
@@ -59,11 +59,13 @@ pub enum Command {
     /// Have remote agents carry out a task over MCP: implement, review and fix
     Orchestrate(OrchestrateArgs),
     /// Ask an MCP server for its tools, or call one
-    Mcp(McpArgs),
+    #[command(subcommand)]
+    Mcp(McpCommand),
     /// Talk to an agent in a full-screen terminal
     Chat(ChatArgs),
     /// Run many tasks from a list, each in a separate clone
-    Fleet(FleetArgs),
+    #[command(subcommand)]
+    Fleet(FleetCommand),
     /// Print a shell completion script
     Completions {
         /// Shell to complete for
@@ -121,7 +123,7 @@ impl Command {
                 statement.chain(&mut verify.allowed_signers).collect()
             }
             Self::Report(report) => report.page.iter_mut().collect(),
-            Self::Fleet(fleet) => fleet.command.paths(),
+            Self::Fleet(fleet) => fleet.paths(),
             _ => Vec::new(),
         }
     }

@@ -22,6 +22,7 @@ use super::cli::replies::{LossArgs, OnFailure, ReplyArgs};
 use super::cli::values::{PROGRAM, SELDOM, parse_duration};
 use super::command::Command;
 use super::dev::args::{DEV_ABOUT, DevArgs};
+use super::fleet::args::FleetCommand;
 use super::orchestrate::args::{ORCHESTRATE_ABOUT, OrchestrateArgs};
 use crate::run::scratch::ScratchMode;
 use crate::ui::OutputFormat;
@@ -238,8 +239,10 @@ impl Cli {
             }
         }
         let has_run = !cli.dry_run && cli.command.as_ref().is_none_or(Command::has_run);
-        let is_report =
-            matches!(&cli.command, Some(Command::Fleet(fleet)) if fleet.command.is_report());
+        let is_report = matches!(
+            &cli.command,
+            Some(Command::Fleet(FleetCommand::Report { .. }))
+        );
         let checked = match cli.output.output_format {
             OutputFormat::Sarif if !has_run && !is_report => {
                 Err("`--output-format sarif` is for runs, and for `fleet report`")

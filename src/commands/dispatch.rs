@@ -56,15 +56,15 @@ pub fn dispatch(cli: &Cli, context: &Context<'_>, stdin: Stdin) -> Result<Outcom
         Command::Dev(arguments) => dev(context, arguments, talks(cli, stdin)),
         Command::Plan(arguments) => plan(context, arguments, talks(cli, stdin)),
         Command::Orchestrate(arguments) => orchestrate(context, arguments, talks(cli, stdin)),
-        Command::Mcp(arguments) => mcp::mcp(context, arguments),
+        Command::Mcp(command) => mcp::mcp(context, command),
         Command::Chat(arguments) => chat(context, arguments, stdin),
-        Command::Fleet(arguments) => {
+        Command::Fleet(command) => {
             let check = |words: &[OsString], off: &[&str]| {
                 off.iter()
                     .try_for_each(|name| Cli::check_flag(words, name))?;
                 Cli::read(words).map(drop).map_err(|wrong| wrong.reason())
             };
-            fleet(context, arguments, cli.output.output_format, &check)
+            fleet(context, command, cli.output.output_format, &check)
         }
         Command::Completions { shell } => Ok(Outcome::verbatim(command_line::completions(*shell))),
         Command::Man { command } => {

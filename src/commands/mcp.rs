@@ -21,14 +21,6 @@ use crate::sys::text::cut;
 
 const AFTER_HELP: &str = include_str!("mcp/after_help.txt").trim_ascii_end();
 
-#[derive(Debug, Clone, Args)]
-#[command(after_help = AFTER_HELP, max_term_width = 80)]
-pub struct McpArgs {
-    /// The request to the server.
-    #[command(subcommand)]
-    pub command: McpCommand,
-}
-
 // A server to ask.
 #[derive(Debug, Clone, Args)]
 pub struct ServerArgs {
@@ -47,6 +39,7 @@ pub struct ServerArgs {
 
 // The requests to an MCP server.
 #[derive(Debug, Clone, Subcommand)]
+#[command(after_help = AFTER_HELP, max_term_width = 80)]
 pub enum McpCommand {
     /// List the tools of a server, and what each takes
     Tools {
@@ -86,11 +79,11 @@ impl ServerArgs {
     }
 }
 
-impl McpArgs {
+impl McpCommand {
     /// Returns the server to ask: a URL, whose query may contain a key, or `stdio:` and a command.
     pub fn server(&self) -> &ServerArgs {
-        match &self.command {
-            McpCommand::Tools { server, .. } | McpCommand::Call { server, .. } => server,
+        match self {
+            Self::Tools { server, .. } | Self::Call { server, .. } => server,
         }
     }
 }
@@ -102,16 +95,16 @@ const LONGEST_LINE: usize = 100;
 ///
 /// # Errors
 /// Fails if the server does not answer, or the tool fails.
-pub fn mcp(context: &Context<'_>, arguments: &McpArgs) -> Result<Outcome, Failure> {
-    let server = &arguments.server().server;
+pub fn mcp(context: &Context<'_>, command: &McpCommand) -> Result<Outcome, Failure> {
+    let server = command.server();
     let exchanges = ExchangeLog::before_run(context);
     let clock = RecordedClock::new(context.clock);
     let connect = |timeout| {
-        let source = source(context, server)?;
-        let headers = arguments.server().header.iter().cloned().collect();
+        let source = source(context, &server.server)?;
+        let headers = server.header.iter().cloned().collect();
         connect(context, &source, timeout, &headers, &exchanges, &clock)
     };
-    match &arguments.command {
+    match command {
         McpCommand::Tools { timeout, .. } => {
             let tools = connect(*timeout)?.tools()?;
             let whole: Vec<&Value> = tools.iter().map(|tool| &tool.whole).collect();

@@ -11,16 +11,9 @@ use crate::model::price::Usd;
 
 const AFTER_HELP: &str = include_str!("after_help.txt").trim_ascii_end();
 
-#[derive(Debug, Clone, Args)]
-#[command(after_help = AFTER_HELP, max_term_width = 80, mut_subcommands(|it| it.after_help(AFTER_HELP).max_term_width(80)))]
-pub struct FleetArgs {
-    /// The action on a manifest.
-    #[command(subcommand)]
-    pub command: FleetCommand,
-}
-
 // A command on a manifest of tasks.
 #[derive(Debug, Clone, Subcommand)]
+#[command(after_help = AFTER_HELP, max_term_width = 80, mut_subcommands(|it| it.after_help(AFTER_HELP).max_term_width(80)))]
 pub enum FleetCommand {
     /// Check a manifest and estimate what its tasks cost, without sending anything
     Check {
@@ -105,11 +98,6 @@ pub struct ResultArgs {
 }
 
 impl FleetCommand {
-    /// Returns `true` for the report on a campaign.
-    pub fn is_report(&self) -> bool {
-        matches!(self, Self::Report { .. })
-    }
-
     /// Returns the paths that the user gives relative to the current directory.
     pub fn paths(&mut self) -> Vec<&mut PathBuf> {
         match self {

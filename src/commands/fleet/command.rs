@@ -1,6 +1,6 @@
 //! Dispatch of `fleet` to its commands.
 
-use super::args::{FleetArgs, FleetCommand};
+use super::args::FleetCommand;
 use super::manifest::CheckWords;
 use super::{check, policy, publish, report, run, task};
 use crate::run::context::Context;
@@ -13,11 +13,11 @@ use crate::ui::OutputFormat;
 /// Fails if the manifest has mistakes, a task fails, or a result cannot be read.
 pub fn fleet(
     context: &Context<'_>,
-    arguments: &FleetArgs,
+    command: &FleetCommand,
     format: OutputFormat,
     words: CheckWords<'_>,
 ) -> Result<Outcome, Failure> {
-    match &arguments.command {
+    match command {
         FleetCommand::Check { manifest } => check::check(context, manifest, words),
         FleetCommand::Task {
             manifest,
