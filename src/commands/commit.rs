@@ -84,11 +84,6 @@ pub fn commit(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<
         interrupt: &stop.map_err(PathError::of("listen for signals in", root))?,
         ..context.clone()
     };
-    stoppable(context, cli, choice)
-}
-
-/// Runs a commit that can be interrupted separately.
-fn stoppable(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<Outcome, Failure> {
     let (mut ready, baseline, mut resumed) = prepare(context, cli, choice)?;
     let are_several = !ready.others.is_empty();
     let searches = cli.replies.strategy == Strategy::Search || are_several;
