@@ -478,7 +478,10 @@ impl Host for AgentRun<'_> {
         let answer = answer?;
         self.check()?;
         self.heard(sentence, sentence, Some(&answer.written()))?;
-        self.rejected(question, answer)
+        if answer == Answer::No && self.setup.stops_at_no {
+            return Err(AgentError::Rejected(sentence.clone()));
+        }
+        Ok(answer)
     }
 
     fn changes(&self) -> String {
@@ -502,16 +505,6 @@ impl User for AgentRun<'_> {
 }
 
 impl AgentRun<'_> {
-    /// Returns the answer, or an error if it is a refusal that ends the work.
-    fn rejected(&self, question: &Question, answer: Answer) -> Result<Answer, AgentError> {
-        match answer {
-            Answer::No if self.setup.stops_at_no => {
-                Err(AgentError::Rejected(question.sentence.clone()))
-            }
-            answer => Ok(answer),
-        }
-    }
-
     /// Returns the user's answer to this prompt, and records it.
     pub fn answer(&self, prompt: &str) -> Result<Option<String>, Error> {
         self.answered((prompt, prompt), AT_WORK, later)
