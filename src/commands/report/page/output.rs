@@ -6,6 +6,7 @@
 use maud::{Markup, html};
 
 use super::changes::later;
+use super::elements::anchor;
 use super::text::HtmlEscaper;
 use crate::record::finding::Severity;
 use crate::run::past::findings::{self, Diagnostic};
@@ -35,16 +36,17 @@ struct ScannedOutput {
     total: usize,
 }
 
-/// Renders an output. `id` is the prefix of the anchors.
+/// Renders an output in the block with this anchor.
 pub fn show(escaper: HtmlEscaper<'_>, id: &str, output: &str) -> Markup {
     if output.trim().is_empty() {
         return html! { p.note { "It printed nothing." } };
     }
     let output = ScannedOutput::of(escaper, output);
     let shown = output.shown();
-    let lines = output.markup(id, &shown);
+    let prefix = format!("{id}-l");
+    let lines = output.markup(&prefix, &shown);
     html! {
-        (output.list(id, &shown))
+        (output.list(&prefix, &shown))
         pre.out tabindex="0" style=[later(lines.len())] { code { @for line in &lines { (line) } } }
     }
 }
@@ -95,7 +97,7 @@ impl ScannedOutput {
     }
 
     /// Renders the list of errors, then warnings.
-    fn list(&self, id: &str, shown: &[bool]) -> Markup {
+    fn list(&self, prefix: &str, shown: &[bool]) -> Markup {
         let is_error = |finding: &&Diagnostic| finding.severity == Severity::Error;
         let (errors, warnings): (Vec<_>, Vec<_>) = self.findings.iter().partition(is_error);
         let counts = [(errors.len(), "error"), (warnings.len(), "warning")].into_iter();
@@ -110,7 +112,7 @@ impl ScannedOutput {
                 div.found {
                     h4 { "Found in the output: " (at_least) (title.join(", ")) }
                     ul {
-                        @for finding in listed.take(LISTED) { (self.finding(id, finding, shown[finding.line])) }
+                        @for finding in listed.take(LISTED) { (self.finding(prefix, finding, shown[finding.line])) }
                         @if more > 0 { li { "and " (grouped(more as u64)) " more" } }
                     }
                 }
@@ -118,19 +120,19 @@ impl ScannedOutput {
         }
     }
 
-    fn finding(&self, id: &str, finding: &Diagnostic, linked: bool) -> Markup {
+    fn finding(&self, prefix: &str, finding: &Diagnostic, linked: bool) -> Markup {
         let text = self.lines[finding.line].1.trim();
         html! {
             li class=(class(finding.severity)) {
                 span.mark { (finding.severity.mark()) } " "
-                @if linked { a href={ "#" (anchor(id, finding.line)) } { (text) } }
+                @if linked { a href={ "#" (anchor(prefix, finding.line)) } { (text) } }
                 @else { (text) }
                 @if let Some(place) = &finding.place { " " span.place { (place) } }
             }
         }
     }
 
-    fn markup(&self, id: &str, shown: &[bool]) -> Vec<Markup> {
+    fn markup(&self, prefix: &str, shown: &[bool]) -> Vec<Markup> {
         let width = self.total.max(1).ilog10() as usize + 1;
         let mut findings = self.findings.iter().peekable();
         let mut lines = Vec::new();
@@ -145,7 +147,7 @@ impl ScannedOutput {
             let severity = finding.map(|finding| finding.severity);
             let mark = severity.map_or(" ", Severity::mark);
             lines.push(html! {
-                span id=[severity.map(|_| anchor(id, at))] class=[severity.map(class)]
+                span id=[severity.map(|_| anchor(prefix, at))] class=[severity.map(class)]
                     data-n=(format!("{mark} {number:>width$}")) { (text) "\n" }
             });
         }
@@ -176,10 +178,6 @@ fn ends(output: &str) -> (&str, &str, &str) {
 /// Returns the CSS class of a severity.
 fn class(it: Severity) -> &'static str {
     if it == Severity::Error { "e" } else { "w" }
-}
-
-fn anchor(id: &str, line: usize) -> String {
-    format!("{id}-l{}", line + 1)
 }
 
 #[cfg(test)]
