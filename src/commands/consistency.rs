@@ -51,7 +51,7 @@ pub fn consistency(
     let resumed = choice.resume.as_deref().map(read).transpose()?;
     let mut choice = choice.clone();
     if let Some(resumed) = &resumed {
-        choice.resume = Some(resumed.folder.clone().into());
+        choice.resume = Some(resumed.run.relative().into());
         let file = context.project.rollup().unwrap_or_default();
         choice.inputs = resumed.inputs(&choice.inputs, &file);
     }

@@ -30,9 +30,8 @@ const LARGEST: u64 = 128 * MIB;
 
 /// An earlier run to resume.
 pub struct ResumedReport {
-    /// The run's folder, relative to the root.
-    pub folder: String,
-    run: PastRun,
+    /// The run.
+    pub run: PastRun,
     /// The steps with complete replies that were not rejected.
     steps: Vec<PastStep>,
 }
@@ -59,7 +58,7 @@ impl ResumedReport {
         }
         let mut steps = run.steps(&context.project);
         steps.retain(|past| past.is_whole() && past.step.rejected.is_none());
-        Ok(Self { folder, run, steps })
+        Ok(Self { run, steps })
     }
 
     /// Replaces the `given` inputs with those that the run sent: all of them or, for a report by parts, only the query.
@@ -91,7 +90,7 @@ impl ResumedReport {
         context: &Context<'c>,
         ready: &Ready<'_>,
     ) -> Result<RecordedReplies<'c>, Error> {
-        let folder = self.folder.clone();
+        let folder = self.run.relative();
         match is_as_sent(context, ready, &self.run) {
             Some(true) => {}
             Some(false) => return Err(NotReady::of(RunError::OtherInputs(folder)).into()),
@@ -100,10 +99,9 @@ impl ResumedReport {
         let steps: BTreeSet<StepId> = self.steps.iter().map(|past| past.step.id()).collect();
         let count = counted(steps.len() as u64, "step");
         context.notice(format!(
-            "resuming {}: {count} recorded, which cost nothing",
-            self.folder
+            "resuming {folder}: {count} recorded, which cost nothing"
         ));
-        RecordedReplies::new(context, &self.folder, steps)
+        RecordedReplies::new(context, &folder, steps)
     }
 }
 
