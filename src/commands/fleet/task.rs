@@ -206,7 +206,6 @@ pub fn task(
             task,
             index,
             commit: pin.map(|pin| pin.map_or_else(String::new, |pin| pin.commit)),
-            branch: format!("code-commit/{}", task.id),
             folder: &folder,
             ledger,
             limit: results.max_cost,
@@ -281,7 +280,6 @@ struct Attempt<'a> {
     index: usize,
     /// The commit at which to begin, or the reason why it cannot be found.
     commit: Result<String, FleetError>,
-    branch: String,
     folder: &'a TaskFolder,
     ledger: Ledger,
     /// Maximum cost of all tasks.
@@ -320,7 +318,7 @@ impl Attempt<'_> {
         let origin = Origin {
             repository: &task.repository,
             commit,
-            branch: &self.branch,
+            branch: &format!("code-commit/{}", task.id),
             build: task.script.as_deref(),
         };
         self.prepare(&repositories, &origin)?;
@@ -514,7 +512,7 @@ impl Attempt<'_> {
             return Ok(());
         };
         let context = Context {
-            project: Project::new(&folder.clone, &folder.clone),
+            project: folder.project.clone(),
             ..self.context.clone()
         };
         let options = ReportArgs {
