@@ -17,11 +17,7 @@ const LONGEST_DIFF: usize = 256 << 10;
 
 impl Files for AgentRun<'_> {
     fn apply(&self, edits: Vec<PathEdit>) -> Result<Vec<String>, ToolError> {
-        let Some(worktree) = &self.worktree else {
-            return Err("no file of the project is changed in this run"
-                .to_owned()
-                .into());
-        };
+        let worktree = self.worktree().map_err(|none| none.to_string())?;
         let tree = worktree.tree.borrow();
         let read = |path: &String| tree.read(path).if_there().map(Option::flatten);
         let before: Vec<_> = edits.iter().map(|(path, _)| read(path)).collect();
