@@ -30,20 +30,10 @@ const LONGEST: usize = 4_000;
 /// Maximum number of times that the query is repeated after an unreadable reply.
 const REASKS: u16 = 1;
 
-/// A finding as claimed by the model; fields left out are empty or 0.
-#[derive(Deserialize)]
-struct Claim {
-    file: String,
-    line: usize,
-    quote: String,
-    severity: Severity,
-    title: String,
-    message: String,
-}
-
+/// The findings as claimed by the model; what does not apply is empty or 0.
 #[derive(Deserialize)]
 struct Claims {
-    findings: Vec<Claim>,
+    findings: Vec<ReportFinding>,
 }
 
 /// Asks for the findings of this report on these files.
@@ -129,34 +119,33 @@ fn read(reply: &str, files: &[RollupFile<'_>]) -> Result<Vec<ReportFinding>, Str
         if claim.title.trim().is_empty() || claim.message.trim().is_empty() {
             return Err(format!("`findings[{at}]` has no title or no message"));
         }
-        Ok(claim.verified(files))
+        Ok(verified(claim, files))
     });
     findings.collect()
 }
 
-impl Claim {
-    /// Keeps the file only if it exists and has the quoted line, and the line only if one matches, or the claimed one
-    /// does.
-    fn verified(self, files: &[RollupFile<'_>]) -> ReportFinding {
-        let quote = self.quote.trim();
-        let file = files.iter().find(|file| file.path == self.file);
-        let lines = file
-            .into_iter()
-            .flat_map(|file| (1..).zip(file.content.lines()));
-        let is_quoted = |(_, line): &(usize, &str)| !quote.is_empty() && line.trim() == quote;
-        let quoted: Vec<usize> = lines.filter(is_quoted).map(|(number, _)| number).collect();
-        let is_there = file.is_some() && (quote.is_empty() || !quoted.is_empty());
-        ReportFinding {
-            line: match quoted[..] {
-                [line] => Some(line),
-                _ => quoted.into_iter().find(|line| *line == self.line),
-            },
-            file: is_there.then_some(self.file),
-            quote: cut(&self.quote, LONGEST).into_owned(),
-            severity: self.severity,
-            title: one_line(&self.title, LONGEST_TITLE),
-            message: cut(self.message.trim(), LONGEST).into_owned(),
-        }
+/// Keeps the file of a claim only if it exists and has the quoted line, and the line only if one matches, or the claimed
+/// one does.
+fn verified(claim: ReportFinding, files: &[RollupFile<'_>]) -> ReportFinding {
+    let quote = claim.quote.trim();
+    let mut files = files.iter();
+    let file = files.find(|file| claim.file.as_deref() == Some(file.path));
+    let lines = file
+        .into_iter()
+        .flat_map(|file| (1..).zip(file.content.lines()));
+    let is_quoted = |(_, line): &(usize, &str)| !quote.is_empty() && line.trim() == quote;
+    let quoted: Vec<usize> = lines.filter(is_quoted).map(|(number, _)| number).collect();
+    let is_there = file.is_some() && (quote.is_empty() || !quoted.is_empty());
+    ReportFinding {
+        line: match quoted[..] {
+            [line] => Some(line),
+            _ => claim.line.filter(|line| quoted.contains(line)),
+        },
+        file: claim.file.filter(|_| is_there),
+        quote: cut(&claim.quote, LONGEST).into_owned(),
+        title: one_line(&claim.title, LONGEST_TITLE),
+        message: cut(claim.message.trim(), LONGEST).into_owned(),
+        severity: claim.severity,
     }
 }
 
