@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use miette::MietteDiagnostic;
 use serde_json::Value;
 
 use super::*;
@@ -17,7 +18,7 @@ use crate::commands::chat::error::{ChatError, hint_in_chat};
 use crate::commands::chat::permissions::NotPermitted;
 use crate::commands::chat::permissions::file::PermissionsProblem;
 use crate::commands::dev::settings::SettingsProblem;
-use crate::commands::fleet::error::{FleetError, NotReadyTask};
+use crate::commands::fleet::error::FleetError;
 use crate::commands::mcp::NoToken;
 use crate::commands::mcp_server::NoSuchTool;
 use crate::commands::orchestrate::command::advice;
@@ -642,13 +643,8 @@ fn commands_own(told: &mut Told) {
     told.error(NotReady::of(problem));
 }
 
-fn not_ready(id: String) -> NotReadyTask {
-    let problem = s("not found");
-    NotReadyTask {
-        id,
-        problem,
-        hint: None,
-    }
+fn not_ready(id: &str) -> MietteDiagnostic {
+    MietteDiagnostic::new(format!("{id}: not ready: not found"))
 }
 
 fn fleet(told: &mut Told) {
@@ -734,7 +730,7 @@ fn fleet(told: &mut Told) {
         },
         FleetError::Killed(id()),
         FleetError::NotReady {
-            problems: vec![not_ready(id()), not_ready(s("b"))],
+            problems: vec![not_ready("web"), not_ready("b")],
             count: 3,
         },
         FleetError::DryRun(s("`build.sh` does not exist")),

@@ -7,12 +7,13 @@ use std::path::Path;
 use std::time::Duration;
 use std::{fmt, fs};
 
+use miette::MietteDiagnostic;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::child::{Child, own_key, write_inputs};
 use super::clone::{Origin, Repositories};
-use super::error::{FleetError, NotReadyTask};
+use super::error::FleetError;
 use super::manifest::{CheckWords, Manifest, NO_TASKS, Start, Task, Workflow};
 use super::pins;
 use crate::commands::dev::place as dev;
@@ -99,11 +100,8 @@ pub fn check(
         let cost = checked.map(|cost| cost.within(task.max_cost));
         let cost = cost.inspect(|cost| lines.push(format!("{id}: {cost}")));
         let cost = cost.unwrap_or_else(|error| {
-            let problem = NotReadyTask {
-                id: id.to_owned(),
-                problem: error.to_string(),
-                hint: error.hint(),
-            };
+            let mut problem = MietteDiagnostic::new(format!("{id}: not ready: {error}"));
+            problem.help = error.hint();
             lines.push(problem.to_string());
             problems.push(problem);
             Cost::default()

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use miette::MietteDiagnostic;
+
 use crate::model::price::Usd;
 use crate::sys::positions::Misplaced;
 use crate::sys::text::{below, first_lines};
@@ -244,7 +246,7 @@ pub enum FleetError {
     NotReady {
         /// The tasks that are not ready.
         #[related]
-        problems: Vec<NotReadyTask>,
+        problems: Vec<MietteDiagnostic>,
         /// The number of all tasks.
         count: usize,
     },
@@ -284,16 +286,3 @@ pub enum FleetError {
 
 /// Maximum number of mistakes shown.
 const SHOWN: usize = 20;
-
-/// A task that could not begin.
-#[derive(Debug, Clone, thiserror::Error, miette::Diagnostic)]
-#[error("{id}: not ready: {problem}")]
-pub struct NotReadyTask {
-    /// The task's id.
-    pub id: String,
-    /// The reason why it could not begin.
-    pub problem: String,
-    /// The hint for that.
-    #[help]
-    pub hint: Option<String>,
-}
