@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use std::{iter, slice, thread};
+use std::{iter, thread};
 
 use super::asking::Asking;
 use super::replacements::Work;
@@ -17,12 +17,10 @@ use crate::commands::command_line::Cli;
 use crate::commands::error::CommandError;
 use crate::commands::log;
 use crate::edit::{EditKind, VerifiedEdits};
-use crate::exec::build_script::BuildStatus;
 use crate::model::prompt::{Inputs, Prompt};
 use crate::model::{Purpose, StepId};
 use crate::record::choice::{AttemptRecord, ChoiceRecord, ENDED};
 use crate::record::event::{Event, Reporter};
-use crate::record::finding::Finding;
 use crate::record::gate::{GateRecord, listed};
 use crate::record::result::RunRecord;
 use crate::record::run_files::GATE;
@@ -67,9 +65,8 @@ struct Built {
     edits: VerifiedEdits,
     /// Changes that the reply and its build made to the reply's files.
     changes: Vec<FileChange>,
-    status: BuildStatus,
-    output: String,
-    findings: Vec<Finding>,
+    /// The state that it has made, for a search to begin from if its build has failed.
+    state: State,
 }
 
 /// A finished attempt.
@@ -133,7 +130,11 @@ impl Attempts<'_> {
         let mut chosen = passing.filter(|_| !is_interrupted);
         let mut output = None;
         if chosen.is_none() && !is_interrupted {
-            let best = search.begin(run, made.iter().filter_map(Made::failed).collect());
+            let built = made.iter().filter_map(|made| {
+                let built = made.built.as_ref().ok()?;
+                Some((made.nth, built.state.clone()))
+            });
+            let best = search.begin(run, built.collect());
             output = best.as_ref().map(|(_, _, output)| output.clone());
             chosen = best.map(|(nth, why, _)| (nth, why));
         }
@@ -326,22 +327,6 @@ fn take(
 }
 
 impl Made {
-    /// Returns the state for a search to begin from, if the attempt's build has failed.
-    fn failed(&self) -> Option<(usize, State)> {
-        let built = self.built.as_ref().ok()?;
-        let files = files_of(&built.edits);
-        let state = State {
-            step: self.step.clone(),
-            edits: files.clone(),
-            files,
-            findings: built.findings.clone(),
-            lines: self.record.lines.unwrap_or_default(),
-            status: built.status,
-            output: built.output.clone(),
-        };
-        Some((self.nth, state))
-    }
-
     /// Replaces the error of an interrupted attempt with a note that another one has passed.
     fn note_ended(&mut self) {
         let ended = self.built.as_ref().err();
@@ -385,10 +370,10 @@ impl Maker<'_> {
         let record = AttemptRecord {
             step: step.to_string(),
             model: models.first.spec.name.clone(),
-            passed: done.is_some_and(|built| built.status.passed()),
+            passed: done.is_some_and(|built| built.state.status.passed()),
             gate: done.map(|built| verdict::gate_change(&context, &built.changes)),
-            lines: done.map(|built| built.changes.iter().map(lines).sum()),
-            findings: done.map(|built| built.findings.len()),
+            lines: done.map(|built| built.state.lines),
+            findings: done.map(|built| built.state.findings.len()),
             cost: run.record.total_cost(),
             seconds: Seconds(context.clock.elapsed().saturating_sub(began)),
             error: built.as_ref().err().map(ToString::to_string),
@@ -460,20 +445,23 @@ impl Maker<'_> {
             run.log.text(GATE, &changed.diff)?;
             return Err(changed.into());
         }
-        Ok(Built {
-            changes,
+        let files = files_of(&edits);
+        let stat = diff::stat(&changes);
+        let state = State {
+            step: step.clone(),
+            edits: files.clone(),
+            files,
+            findings: built.findings,
+            lines: stat.added() + stat.removed(),
             status: built.status,
             output: built.output,
-            findings: built.findings,
+        };
+        Ok(Built {
             edits,
+            changes,
+            state,
         })
     }
-}
-
-/// Returns the number of lines that a change adds and removes.
-fn lines(change: &FileChange) -> u64 {
-    let stat = diff::stat(slice::from_ref(change));
-    stat.added() + stat.removed()
 }
 
 /// Forwards an attempt's events to the main thread.
