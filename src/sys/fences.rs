@@ -44,6 +44,16 @@ impl<'t> Fence<'t> {
     }
 }
 
+/// Returns the opening fence and the content of a block that encloses all of the text.
+pub(crate) fn enclosed(text: &str) -> Option<(Fence<'_>, &str)> {
+    let (first, rest) = text.split_once('\n')?;
+    let (content, last) = rest.rsplit_once('\n')?;
+    let opening = Fence::of(first)?;
+    Fence::of(last)?
+        .closes(&opening)
+        .then_some((opening, content))
+}
+
 /// Role of a line with respect to fenced blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FenceLine {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::Fault;
 use super::markdown::behind_thoughts;
-use crate::sys::fences::Fence;
+use crate::sys::fences::enclosed;
 use crate::sys::positions::{Entries, Misplaced, Positions};
 use crate::sys::text::{BYTE_ORDER_MARK, one_line};
 
@@ -105,11 +105,5 @@ fn bare(text: &str) -> &str {
 
 /// Strips a code fence that encloses all of the text.
 pub(crate) fn unfenced(text: &str) -> &str {
-    let lines = text
-        .split_once('\n')
-        .and_then(|(first, rest)| Some((first, rest.rsplit_once('\n')?)));
-    match lines.map(|(first, (inner, last))| (Fence::of(first), inner, Fence::of(last))) {
-        Some((Some(opening), inner, Some(end))) if end.closes(&opening) => inner.trim(),
-        _ => text,
-    }
+    enclosed(text).map_or(text, |(_, content)| content.trim())
 }

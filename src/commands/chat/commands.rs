@@ -14,7 +14,7 @@ use crate::commands::talk::slash::{self, Slash};
 use crate::project::conventions::read_file;
 use crate::project::home::SLASH_COMMANDS;
 use crate::record::mode::Mode;
-use crate::sys::fences::Fence;
+use crate::sys::fences::enclosed;
 use crate::sys::files::Links;
 use crate::sys::text::{escaped, line_end, one_line, regex};
 
@@ -393,14 +393,8 @@ pub fn file_for(name: &str) -> Option<String> {
 /// Returns the file in a reply, without a fence that encloses the whole reply.
 pub fn template(reply: &str) -> String {
     let reply = reply.trim();
-    let inner = || {
-        let (first, rest) = reply.split_once('\n')?;
-        let (inner, last) = rest.rsplit_once('\n')?;
-        let (opening, closing) = (Fence::of(first)?, Fence::of(last)?);
-        let is_around = matches!(opening.info, "" | "markdown" | "md") && closing.closes(&opening);
-        is_around.then_some(inner)
-    };
-    let file = inner().unwrap_or(reply);
+    let around = enclosed(reply).filter(|(fence, _)| matches!(fence.info, "" | "markdown" | "md"));
+    let file = around.map_or(reply, |(_, content)| content);
     format!("{file}{}", line_end(file))
 }
 
