@@ -25,6 +25,7 @@ mod streamable;
 mod transport;
 mod version;
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
@@ -467,9 +468,10 @@ impl<'a> McpClient<'a> {
     ) {
         let now = self.now();
         self.options.observer.exchanged(&Exchange {
-            method,
-            params,
-            outcome,
+            method: method.into(),
+            params: Cow::Borrowed(params),
+            result: outcome.ok().map(Cow::Borrowed),
+            error: outcome.err().map(McpError::to_record).unwrap_or_default(),
             seconds: now.saturating_sub(started).as_secs_f64(),
             at: now.as_secs_f64(),
         });

@@ -1,11 +1,10 @@
 //! Reports on a client's traffic: each exchange with a server and each retry. Pure.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
-
-use super::error::McpError;
 
 /// Observes the traffic between client and server.
 pub trait McpObserver {
@@ -19,31 +18,25 @@ pub trait McpObserver {
     fn progress(&self, text: &str);
 }
 
-/// A request and its outcome. Serialized as a line of a run's `mcp.jsonl`, which
-/// [`McpClient::replay`](super::McpClient::replay) reads.
-#[derive(Debug, Serialize)]
+/// A request and its outcome: a line of a run's `mcp.jsonl`, from which
+/// [`McpClient::replay`](super::McpClient::replay) answers.
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Exchange<'e> {
     /// The request's method, such as `tools/call`.
-    pub method: &'e str,
+    pub method: Cow<'e, str>,
     /// The parameters.
-    pub params: &'e Value,
-    /// The result as sent by the server, or the error.
-    #[serde(flatten, serialize_with = "result_or_error")]
-    pub outcome: Result<&'e Value, &'e McpError>,
+    #[serde(default)]
+    pub params: Cow<'e, Value>,
+    /// The result as sent by the server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Cow<'e, Value>>,
+    /// The error in place of a result; otherwise null.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub error: Value,
     /// The duration in seconds, including all tries.
+    #[serde(default)]
     pub seconds: f64,
     /// The time when it ended, in seconds on the monotonic clock.
+    #[serde(default)]
     pub at: f64,
-}
-
-fn result_or_error<S: Serializer>(
-    outcome: &Result<&Value, &McpError>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    match outcome {
-        Ok(result) => serializer.serialize_newtype_variant("Outcome", 0, "result", result),
-        Err(error) => {
-            serializer.serialize_newtype_variant("Outcome", 1, "error", &error.to_record())
-        }
-    }
 }

@@ -3,36 +3,24 @@
 //! Performs no I/O: the record was read beforehand. Guarantees that answers come in order, immediately, and only for
 //! the recorded requests.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use serde::Deserialize;
 use serde_json::Value;
 
 use super::error::{Failed, McpError};
 use super::message::Outgoing;
+use super::observer::Exchange;
 use super::transport::{Deadline, Transport};
 use super::version::HANDSHAKE;
 use crate::sys::environment::RecordedClock;
 
 /// The remaining exchanges of a record.
 pub(super) struct Recorded<'a> {
-    exchanges: VecDeque<RecordedExchange>,
+    exchanges: VecDeque<Exchange<'static>>,
     /// The clock, which is set to the end time of the latest exchange taken.
     clock: &'a RecordedClock<'a>,
-}
-
-/// A line of the record.
-#[derive(Deserialize)]
-struct RecordedExchange {
-    method: String,
-    #[serde(default)]
-    params: Value,
-    result: Option<Value>,
-    #[serde(default)]
-    error: Value,
-    #[serde(default)]
-    at: f64,
 }
 
 impl<'a> Recorded<'a> {
@@ -59,7 +47,7 @@ impl Transport for Recorded<'_> {
     fn request(&mut self, message: Outgoing<'_>, _deadline: Deadline<'_>) -> Result<Value, Failed> {
         // The recorded run started a new session when the server had forgotten the old one; a replay skips that
         // handshake.
-        let is_handshake = |next: &RecordedExchange| next.method == HANDSHAKE;
+        let is_handshake = |next: &Exchange<'_>| next.method == HANDSHAKE;
         while message.method != HANDSHAKE && self.exchanges.front().is_some_and(is_handshake) {
             self.exchanges.pop_front();
         }
@@ -73,6 +61,7 @@ impl Transport for Recorded<'_> {
         match next {
             Some(next) if recorded.as_ref() == Some(&asked) => next
                 .result
+                .map(Cow::into_owned)
                 .ok_or_else(|| Failed::answered(McpError::from_record(next.error))),
             _ => Err(Failed::answered(McpError::NotRecorded { asked, recorded })),
         }
