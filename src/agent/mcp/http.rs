@@ -248,22 +248,6 @@ impl Peer<'_> {
         Err(self.refused(self.caller.read(response), in_session, deadline))
     }
 
-    /// Returns an answer if the call was successful.
-    ///
-    /// # Errors
-    /// Same as [`call`](Self::call).
-    pub fn checked(
-        &self,
-        answer: WholeAnswer,
-        in_session: bool,
-        deadline: Deadline<'_>,
-    ) -> Result<Vec<u8>, Failed> {
-        if !answer.head.status.is_success() {
-            return Err(self.refused(answer, in_session, deadline));
-        }
-        answer.body.map_err(|error| self.failed(error, deadline))
-    }
-
     /// Makes a call after a signal, which does not interrupt it, within [`FAREWELL_LIMIT`], and ignores the outcome.
     pub fn call_last(
         &self,
@@ -330,7 +314,7 @@ impl Peer<'_> {
     }
 
     /// Interprets an answer with an error status.
-    fn refused(&self, answer: WholeAnswer, in_session: bool, deadline: Deadline<'_>) -> Failed {
+    pub fn refused(&self, answer: WholeAnswer, in_session: bool, deadline: Deadline<'_>) -> Failed {
         let status = answer.head.status.as_u16();
         let advice = Advice::read(|name| header(&answer.head.headers, name), self.clock.now());
         let body = match answer.body {

@@ -114,7 +114,10 @@ fn posted_result(
     if ACCEPTED.contains(&answer.head.status.as_u16()) {
         return Ok(None);
     }
-    let body = peer.checked(answer, true, deadline)?;
+    if !answer.head.status.is_success() {
+        return Err(peer.refused(answer, true, deadline));
+    }
+    let body = answer.body.map_err(|error| peer.failed(error, deadline))?;
     let is_blank = body.trim_ascii().is_empty();
     (!is_blank).then(|| peer.result(&body, awaited)).transpose()
 }

@@ -210,8 +210,8 @@ impl Transport for Streamable<'_> {
         if is_stream(&response) {
             return self.follow(response, message, deadline);
         }
-        let answer = self.peer.caller.read(response);
-        let body = self.peer.checked(answer, true, deadline)?;
+        let body = self.peer.caller.read(response).body;
+        let body = body.map_err(|error| self.peer.failed(error, deadline))?;
         self.peer.result(&body, message.id.unwrap_or_default())
     }
 
