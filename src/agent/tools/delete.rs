@@ -4,12 +4,10 @@
 //! access to them, are removed permanently. Directories and special files are never removed, nor are files whose name
 //! suggests that they contain credentials.
 
-use std::fs;
-
-use super::files::{FileAccess, NOT_UNDONE, Proposed, preview_of, with_warnings};
+use super::files::{FileAccess, Proposed, preview_of};
 use super::resolved_path::{Found, ResolvedPath};
+use super::write::put;
 use crate::agent::tool::{Arguments, Effect, Parameter, Tool, ToolError, ToolOutput, ToolSpec};
-use crate::edit::EditKind;
 use crate::record::tool::Verb;
 
 /// Maximum size of a file shown before it is removed, in bytes.
@@ -30,18 +28,8 @@ pub struct DeleteFile<'a>(pub FileAccess<'a>);
 impl Tool for DeleteFile<'_> {
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         let place = self.look(arguments)?;
-        let shown = place.shown();
-        let warned = match &place {
-            ResolvedPath::Inside(path) => {
-                self.0.files.apply(vec![(path.clone(), EditKind::Remove)])?
-            }
-            ResolvedPath::Outside(path) => {
-                fs::remove_file(path)
-                    .map_err(|error| format!("{shown} cannot be removed: {error}"))?;
-                vec![NOT_UNDONE.to_owned()]
-            }
-        };
-        Ok(with_warnings(format!("removed {shown}"), warned))
+        let text = format!("removed {}", place.shown());
+        put(self.0.files, &place, None, text, None)
     }
 
     fn preview(&self, arguments: &Arguments) -> Result<Option<String>, ToolError> {

@@ -72,7 +72,7 @@ impl Tool for FindAndReplace<'_> {
             ),
         };
         let words = message.trim_end().to_owned();
-        put(self.0.files, &place, change.text, words, None)
+        put(self.0.files, &place, Some(change.text), words, None)
     }
 
     fn preview(&self, arguments: &Arguments) -> Result<Option<String>, ToolError> {

@@ -56,7 +56,7 @@ impl Tool for WriteFile<'_> {
         let warning = "such a file commonly holds credentials: git should ignore it";
         let warned = secret.is_err().then(|| warning.to_owned());
         let brief = is_new.then(|| format!("new, {lines}"));
-        Ok(put(self.0.files, &place, content, said, warned)?.in_brief(brief))
+        Ok(put(self.0.files, &place, Some(content), said, warned)?.in_brief(brief))
     }
 
     fn preview(&self, arguments: &Arguments) -> Result<Option<String>, ToolError> {
@@ -92,19 +92,25 @@ impl WriteFile<'_> {
     }
 }
 
-/// Writes a file inside or outside the project. The output is `text`, followed by the warnings.
+/// Writes or removes a file inside or outside the project. The output is `text`, followed by the warnings.
 pub(super) fn put(
     files: &dyn Files,
     place: &ResolvedPath,
-    content: String,
+    after: Option<String>,
     text: String,
     warned: Option<String>,
 ) -> Result<ToolOutput, ToolError> {
-    let warnings = match place {
-        ResolvedPath::Inside(path) => {
-            files.apply(vec![(path.clone(), EditKind::Write(content))])?
+    let warnings = match (place, after) {
+        (ResolvedPath::Inside(path), after) => {
+            let kind = after.map_or(EditKind::Remove, EditKind::Write);
+            files.apply(vec![(path.clone(), kind)])?
         }
-        ResolvedPath::Outside(path) => {
+        (ResolvedPath::Outside(path), None) => {
+            fs::remove_file(path)
+                .map_err(|error| format!("{} cannot be removed: {error}", place.shown()))?;
+            vec![NOT_UNDONE.to_owned()]
+        }
+        (ResolvedPath::Outside(path), Some(content)) => {
             let lost = write_outside(path, &content)
                 .map_err(|error| format!("{} cannot be written: {error}", place.shown()))?;
             let lost = lost.into_iter().map(|lost| format!("it {lost}"));

@@ -1,5 +1,6 @@
 //! Tests of files that are removed, and of those that are not.
 
+use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
