@@ -42,7 +42,7 @@ impl<F: SessionForm> SessionStore<'_, F> {
             }
         }
         if removed > 0 {
-            problem = problem.or(self.forget_removed().err());
+            problem = problem.or(self.update(None).err());
         }
         problem.map_or(Ok(removed), Err)
     }

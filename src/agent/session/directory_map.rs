@@ -37,24 +37,13 @@ impl<F: SessionForm> SessionStore<'_, F> {
         Ok(map)
     }
 
-    /// Records `id` as the session used last in `directory`.
-    pub(super) fn note(&self, directory: &str, id: &str) -> Result<(), SessionError> {
-        self.update(|map| {
-            map.insert(directory.to_owned(), id.to_owned());
-        })
-    }
-
-    /// Drops the entries of removed sessions.
-    pub(super) fn forget_removed(&self) -> Result<(), SessionError> {
-        self.update(|_| {})
-    }
-
-    /// Changes the map under a lock, so that no concurrent change is lost.
-    fn update(&self, change: impl FnOnce(&mut DirectoryMap)) -> Result<(), SessionError> {
+    /// Records the id of the session used last in a directory, if one is given, and drops the entries of removed
+    /// sessions. The map is locked meanwhile, so that no concurrent change is lost.
+    pub(super) fn update(&self, used: Option<(String, String)>) -> Result<(), SessionError> {
         let path = self.path.join(LOCK);
         let _lock = FileLock::wait(&path).map_err(|source| self.unlockable(&path, source))?;
         let mut map = self.directory_map()?;
-        change(&mut map);
+        map.extend(used);
         map.retain(|_, id| !is_missing(&self.file(id)));
         self.write(&self.path.join(FILE), &map)
     }

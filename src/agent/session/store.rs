@@ -257,7 +257,7 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
         session.changed(now);
         self.write(&session.hold.session, &session.file.written(self.redactor))?;
         if !session.is_noted && !F::IS_FOLDER {
-            self.note(session.directory(), &session.id())?;
+            self.update(Some((session.directory().to_owned(), session.id())))?;
         }
         session.is_noted = true;
         Ok(())
