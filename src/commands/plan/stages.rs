@@ -289,12 +289,7 @@ impl Stages<'_, '_, '_> {
                 Host::save(self.run, &Purpose::STEP, conversation)?;
                 Err(error)
             }
-            Err(error) => Err(match error.host() {
-                Some(PlanError::StepFailed { reason, .. }) => {
-                    step_failed(task, format!("{reason}{}", self.refusal_note()))
-                }
-                _ => error,
-            }),
+            Err(error) => Err(error),
         }
     }
 
@@ -311,7 +306,8 @@ impl Stages<'_, '_, '_> {
             step.empty_words.set(times);
             if times >= EMPTY_WORDS {
                 let reason = format!("{why}, and all that was said is: {}", ended.words);
-                let failed = step_failed(step.task, bounded(&reason, 1000));
+                let reason = bounded(&reason, 1000) + self.refusal_note();
+                let failed = step_failed(step.task, reason);
                 return Err(Objection::Over(failed));
             }
             self.context.notice(format!(
