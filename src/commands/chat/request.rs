@@ -1,12 +1,10 @@
 //! Work on a single request: a run, with the parts that make up this agent.
 
-use std::path::PathBuf;
-
 use super::error::{ChatError, hint_in_chat};
 use super::instructions::system_prompt;
 use super::permissions::{ChatPermissions, remembered};
 use super::place::ChatPlace;
-use super::tools::ChatTools;
+use super::tools::{ChatTools, looking};
 use super::{outgoing, spending, trusting};
 use crate::agent::conversation::{Conversation, HistoryMessage, UserRequest};
 use crate::agent::memory::truncate::{self, Meter, Truncate};
@@ -14,7 +12,6 @@ use crate::agent::protocol::native::Native;
 use crate::agent::tagged::without_reminders;
 use crate::agent::tools::command::Shell;
 use crate::agent::tools::files::FileAccess;
-use crate::agent::tools::spawn::Work;
 use crate::agent::{Agent, AgentError, Brief, Env, Host, ToolTries};
 use crate::commands::agent_run::{AgentRun, AgentSetup};
 use crate::commands::answers::AnswerSource;
@@ -27,7 +24,6 @@ use crate::model::{Purpose, ToolChoice};
 use crate::project::repository::nearest_top;
 use crate::record::mode::{Mode, SharedMode};
 use crate::record::question::{Answer, Question};
-use crate::record::todos::Todo;
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome, record_of};
 use crate::run::recovery;
@@ -182,7 +178,15 @@ fn with_agent<T>(
     work: impl FnOnce(&Agent<'_>) -> Result<T, AgentError>,
 ) -> Result<T, AgentError> {
     let output_files = || run.command_output();
-    let todos = |list: Vec<Todo>| place.update_todos(list);
+    let tools = ChatTools {
+        access: FileAccess {
+            read: place.base.access(place.context),
+            files: run,
+        },
+        command: place.base.command(Shell::Full, &output_files),
+        todos: &|list| place.update_todos(list),
+        spawn: None,
+    };
     // Text in a file must not be mistaken for a reminder from the program.
     let censor = |text: &str| without_reminders(&censored(place, text));
     let env = Env {
@@ -200,7 +204,7 @@ fn with_agent<T>(
         brief: &|| Brief {
             instructions: instructions(place.context, is_headless),
             context: place.briefing.borrow_mut().prompt().into_iter().collect(),
-            tools: tools(place, run, &output_files, &todos, None).toolbox(),
+            tools: tools.toolbox(),
             // All tools are described in Planning mode, too.
             tool_choice: match place.mode.get() {
                 Mode::Planning => ToolChoice::None,
@@ -225,10 +229,14 @@ fn with_agent<T>(
         helper_meter.reset();
         run.delegate(|| helper.work_apart(prompt))
     };
+    let with_helper = ChatTools {
+        spawn: Some(&spawn),
+        ..tools
+    };
     let agent = Agent {
         purpose: Purpose::STEP,
         brief: &|| Brief {
-            tools: tools(place, run, &output_files, &todos, Some(&spawn)).toolbox(),
+            tools: with_helper.toolbox(),
             reminders: reminders(place),
             ..(helper.brief)()
         },
@@ -253,7 +261,6 @@ pub fn aside(
     let setup = setup(place, AnswerSource::Nowhere, keeps);
     in_run(place, setup, Some(about), |run, conversation| {
         with_agent(place, run, false, |agent| {
-            let output_files = || run.command_output();
             let meter = Meter::default();
             // Never asks, but refuses what the user has forbidden.
             let mode = SharedMode::new(Mode::AutoPilot);
@@ -261,9 +268,9 @@ pub fn aside(
                 mode: &mode,
                 ..place.permitted(false)
             };
-            let looking = Agent {
+            let aside = Agent {
                 brief: &|| Brief {
-                    tools: tools(place, run, &output_files, &|_| (), None).looking(),
+                    tools: looking(place.base.access(place.context)),
                     reminders: Vec::new(),
                     ..(agent.brief)()
                 },
@@ -271,7 +278,7 @@ pub fn aside(
                 memory: &memory(place, &meter),
                 ..agent.clone()
             };
-            let text = work(&looking, conversation)?;
+            let text = work(&aside, conversation)?;
             if keeps {
                 Host::save(run, &Purpose::STEP, conversation)?;
                 place.briefing.borrow_mut().renewed();
@@ -307,25 +314,6 @@ fn memory<'m>(place: &ChatPlace<'_>, meter: &'m Meter) -> Truncate<'m> {
 pub fn system(agent: &Agent<'_>) -> Vec<String> {
     let brief = (agent.brief)();
     [vec![brief.instructions], brief.context].concat()
-}
-
-/// Returns the agent's tools.
-pub fn tools<'p, 'c: 'p>(
-    place: &'p ChatPlace<'c>,
-    run: &'p AgentRun<'_>,
-    output_files: &'p dyn Fn() -> PathBuf,
-    todos: &'p dyn Fn(Vec<Todo>),
-    spawn: Option<&'p Work<'p>>,
-) -> ChatTools<'p, 'c> {
-    ChatTools {
-        access: FileAccess {
-            read: place.base.access(place.context),
-            files: run,
-        },
-        command: place.base.command(Shell::Full, output_files),
-        todos,
-        spawn,
-    }
 }
 
 /// Returns the agent's instructions.

@@ -6,7 +6,7 @@ use crate::agent::tools::background::{BackgroundAction, BackgroundTool};
 use crate::agent::tools::command::{EXECUTE_COMMAND, RunCommand};
 use crate::agent::tools::delete::{DELETE_FILE, DeleteFile};
 use crate::agent::tools::edit::{EDIT_FILE, STRINGS};
-use crate::agent::tools::files::FileAccess;
+use crate::agent::tools::files::{FileAccess, ReadAccess};
 use crate::agent::tools::list::{LIST_FILES, ListDirectory};
 use crate::agent::tools::read::{READ_PART, ReadFile, ReadPart};
 use crate::agent::tools::replace::FindAndReplace;
@@ -125,8 +125,7 @@ impl<'p> ChatTools<'p, '_> {
             |_, given| check_marks(given.get("replacement"), ""),
             ReplaceInFiles(access),
         );
-        let tools = self
-            .looking()
+        let tools = looking(access.read)
             .with(&WRITE_FILE, write)
             .with(&EDIT_FILE, edit)
             .with(&REPLACE_IN_FILES, replace)
@@ -141,15 +140,14 @@ impl<'p> ChatTools<'p, '_> {
             None => tools,
         }
     }
+}
 
-    /// Returns the tools that only read the project's files.
-    pub fn looking(self) -> Toolbox<'p> {
-        let read = self.access.read;
-        Toolbox::default()
-            .with(&READ_PART, ReadPart(ReadFile(read)))
-            .with(&LIST_FILES, ListDirectory(read))
-            .with(&SEARCH_PROJECT, SearchFiles(read))
-    }
+/// Returns the tools that only read the project's files.
+pub fn looking(read: ReadAccess<'_>) -> Toolbox<'_> {
+    Toolbox::default()
+        .with(&READ_PART, ReadPart(ReadFile(read)))
+        .with(&LIST_FILES, ListDirectory(read))
+        .with(&SEARCH_PROJECT, SearchFiles(read))
 }
 
 #[cfg(test)]

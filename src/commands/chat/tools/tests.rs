@@ -336,7 +336,7 @@ fn tools_are_of_their_categories_and_a_helper_has_no_helpers() {
         "update_todos: Agent",
     ];
     world.with_tools(|tools| {
-        assert_eq!(told(tools.looking()), looking);
+        assert_eq!(told(super::looking(tools.access.read)), looking);
         let helper = ChatTools {
             spawn: None,
             ..tools
