@@ -7,7 +7,6 @@ use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
 use super::tool::{Effect, ParameterKind, ToolCall};
-use super::tools::command::AllowedCommand;
 use super::tools::resolved_path::{leads_into, quoted, resolved};
 use crate::record::question::Question;
 
@@ -71,36 +70,6 @@ impl Permissions for DenyPaths<'_> {
             Some(instead) => format!("{path}: {instead}"),
             None => format!("{path} belongs to the agents' settings and sessions, closed to tools"),
         })
-    }
-}
-
-/// Permissions of an agent that may read but change nothing, such as an auditor.
-#[derive(Clone, Copy)]
-pub struct ReadOnly<'a>(
-    /// Checks a command that the agent wants to run; a refusal is a sentence for the model.
-    pub &'a dyn Fn(&str) -> Result<AllowedCommand, String>,
-);
-
-impl Permissions for ReadOnly<'_> {
-    fn decide(&self, call: &ToolCall) -> Permission {
-        let name = &call.tool.name;
-        let mut commands = call.of_kind(ParameterKind::Command).peekable();
-        let checked = match call.tool.effect {
-            Effect::Reads | Effect::Notes | Effect::Ends => Ok(()),
-            Effect::Runs if commands.peek().is_none() => Err(format!(
-                "{name} is not for you: you run plain commands that look, and end none"
-            )),
-            Effect::Runs => commands.try_for_each(|command| (self.0)(command).map(drop)),
-            Effect::Writes => Err(format!(
-                "{name} is not for you: you judge the work and change nothing; say in your feedback what is \
-                 to be changed"
-            )),
-            Effect::Delegates => Err(format!("{name} is not for you: judge the work yourself")),
-            Effect::Asks => Err(format!(
-                "{name} is not for you: nobody answers an auditor; judge by what you can see"
-            )),
-        };
-        checked.map_or_else(Permission::Refused, |()| Permission::Allowed)
     }
 }
 
@@ -226,11 +195,9 @@ impl AskFirst<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
-    use crate::agent::restricted::AuditCommands;
     use crate::agent::tool::{Arguments, Parameter, ToolSpec};
-    use crate::agent::tools::{background, command, list, notes, read, replace, write};
+    use crate::agent::tools::{command, list, read, replace, write};
 
     /// Takes two paths, as no tool does yet.
     static COPY: ToolSpec = ToolSpec::new("COPY", "", &[path("path"), path("to")], Effect::Writes);
@@ -395,9 +362,16 @@ mod tests {
 
     #[test]
     fn forbidden_actions_are_refused_without_a_question() {
-        let refuses = ReadOnly(&|_| Err("no".to_owned()));
+        struct Nothing;
+
+        impl Permissions for Nothing {
+            fn decide(&self, _call: &ToolCall) -> Permission {
+                Permission::Refused("no".to_owned())
+            }
+        }
+
         let asks = AskFirst {
-            permissions: &refuses,
+            permissions: &Nothing,
             root: Path::new("/"),
             is_harmless: &|_| false,
             consent: Consent::Asked,
@@ -406,40 +380,5 @@ mod tests {
         };
         let call = call(&command::COMMAND, ("command", "rm x"));
         assert_eq!(asks.decide(&call), Permission::Refused("no".to_owned()));
-    }
-
-    #[test]
-    fn an_auditor_looks_and_changes_nothing() {
-        let dir = tempfile::tempdir().unwrap();
-        let root = dir.path().canonicalize().unwrap();
-        std::fs::create_dir(root.join(".git")).unwrap();
-        let path = std::env::var_os("PATH");
-        for (tool, command, may) in [
-            (&list::LIST_DIRECTORY, "", true),
-            (&read::READ_FILE, "", true),
-            (&notes::UPDATE_TASK_LIST, "", true),
-            (&notes::DONE, "", true),
-            (&notes::ASK_USER, "", false),
-            (&write::WRITE_FILE, "", false),
-            (&replace::FIND_AND_REPLACE_IN_FILE, "", false),
-            (&command::COMMAND, "git status", true),
-            (&command::RESTRICTED_COMMAND, "git status", true),
-            (&command::COMMAND, "git status; rm -rf .", false),
-            (&command::COMMAND, "rm x", false),
-            (&command::COMMAND, "", false),
-            (&background::KILL_BACKGROUND_PROCESS, "git status", false),
-        ] {
-            let call = call(tool, ("command", command));
-            let commands = AuditCommands {
-                root: &root,
-                path: path.as_deref(),
-                own: &[],
-                check_timeout: Duration::MAX,
-            };
-            let checked = ReadOnly(&|command| commands.command(command)).decide(&call);
-            let is_refused = matches!(checked, Permission::Refused(_));
-            assert_eq!(is_refused, !may, "{} {command}", tool.name);
-            assert_eq!(Everything.decide(&call), Permission::Allowed);
-        }
     }
 }

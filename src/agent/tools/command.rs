@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::agent::tool::{
-    Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
+    Arguments, CallFailure, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
 use crate::exec::process::{CommandStatus, Invocation, ProcessError, Processes, Ran, SHELL};
 use crate::record::tool::CommandEnd;
@@ -159,7 +159,9 @@ impl Tool for RunCommand<'_, '_> {
                 words: [SHELL, "-c", command].map(str::to_owned).to_vec(),
                 timeout: patience,
             }),
-            Shell::Restricted(allowed) => allowed(command)?,
+            Shell::Restricted(allowed) => allowed(command).map_err(|why| {
+                ToolError::Failed(CallFailure::new(CallFailure::NOT_ALLOWED, why, ""))
+            })?,
         };
         self.invoke(Invocation::Words(&words), timeout)
     }

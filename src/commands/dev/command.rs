@@ -12,7 +12,7 @@ use super::place::{self, settings};
 use super::settings::FILE;
 use crate::agent::audit::work_until_passed;
 use crate::agent::memory::{Compress, TokenCounts};
-use crate::agent::permissions::{Everything, ReadOnly};
+use crate::agent::permissions::Everything;
 use crate::agent::protocol::markdown::PlainReplies;
 use crate::agent::restricted::AuditCommands;
 use crate::agent::session::SessionFile;
@@ -272,7 +272,6 @@ fn work(
     let output_files = || run.command_output();
     let command = |shell| place.command(shell, &output_files);
     let read = place.access(context);
-    let read_only = ReadOnly(&restricted);
     let background = format!(
         "- A command goes on in the background after {} s.\n",
         patience.as_secs_f64()
@@ -318,7 +317,6 @@ fn work(
                 ..Brief::default()
             },
             protocol: &*protocol::of(form, PlainReplies::Taken),
-            permissions: &place.closed_to(context, &read_only),
             tries: run.unattended_tries(),
             ..worker.clone()
         };
