@@ -162,41 +162,20 @@ pub fn terms(text: &str) -> impl Iterator<Item = Cow<'_, str>> {
 pub struct Words {
     /// The terms, in the query's order.
     pub list: Vec<String>,
-    /// A hash table with open addressing: the hash of a word and its index, or `None`.
-    slots: Vec<Option<(u64, usize)>>,
+    /// The index of each term, by its hash.
+    indices: HashMap<u64, usize>,
 }
 
 impl Words {
     pub fn of(query: &str) -> Self {
-        let (mut list, mut known) = (Vec::new(), HashMap::new());
+        let (mut list, mut indices) = (Vec::new(), HashMap::new());
         for (term, text) in Terms::of(query).zip(terms(query)) {
-            known.entry(term.hash).or_insert_with(|| {
+            indices.entry(term.hash).or_insert_with(|| {
                 list.push(text.into_owned());
                 list.len() - 1
             });
         }
-        // Most terms of a text are not in the query: with few slots taken, one lookup suffices.
-        let mut slots = vec![None; (list.len() * 16).next_power_of_two()];
-        for (hash, index) in known {
-            let mut at = slot(hash, slots.len());
-            while slots[at].is_some() {
-                at = (at + 1) & (slots.len() - 1);
-            }
-            slots[at] = Some((hash, index));
-        }
-        Self { list, slots }
-    }
-
-    #[inline]
-    fn index(&self, hash: u64) -> Option<usize> {
-        let mut at = slot(hash, self.slots.len());
-        while let Some((known, index)) = self.slots[at] {
-            if known == hash {
-                return Some(index);
-            }
-            at = (at + 1) & (self.slots.len() - 1);
-        }
-        None
+        Self { list, indices }
     }
 
     /// Creates a counter of these words.
@@ -206,13 +185,6 @@ impl Words {
             counts: vec![0; self.list.len()],
         }
     }
-}
-
-/// Returns the first slot for a hash in a table of `size` slots, a power of two.
-#[inline]
-fn slot(hash: u64, size: usize) -> usize {
-    // The high bits of a product depend on all bytes.
-    usize::try_from(hash >> 32).unwrap_or_default() & (size - 1)
 }
 
 /// A counter of a query's words in texts.
@@ -227,7 +199,7 @@ impl Counter<'_> {
         let mut length = 0_u32;
         for term in Terms::of(text) {
             length = length.saturating_add(1);
-            if let Some(index) = self.words.index(term.hash) {
+            if let Some(&index) = self.words.indices.get(&term.hash) {
                 self.counts[index] = self.counts[index].saturating_add(1);
             }
         }
