@@ -3,7 +3,6 @@
 //! Examines directories, but reads and changes no files. Guarantees that another user's directory is never
 //! chosen as the project unless it is the current directory or the user names it.
 
-use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -51,16 +50,8 @@ pub fn find(here: &Path, user: u32) -> FoundRoot {
 
 /// Returns the relative path from one absolute directory to another.
 pub fn relative(from: &Path, to: &Path) -> PathBuf {
-    let is_shared = |directory: &&Path| to.starts_with(directory);
-    let shared = from.ancestors().find(is_shared).unwrap_or(from);
-    let up = from.strip_prefix(shared).into_iter().flatten();
-    let down = to.strip_prefix(shared).unwrap_or(to).iter();
-    let way: PathBuf = up.map(|_| OsStr::new("..")).chain(down).collect();
-    if way.as_os_str().is_empty() {
-        PathBuf::from(".")
-    } else {
-        way
-    }
+    let [from, to] = [from, to].map(|path| path.strip_prefix("/").unwrap_or(path));
+    gix_path::relativize_with_prefix(to, from).into_owned()
 }
 
 #[cfg(test)]
