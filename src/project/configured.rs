@@ -9,6 +9,7 @@ use std::iter;
 use std::path::{Path, PathBuf};
 
 use bstr::{BStr, ByteSlice as _};
+use gix_config::File as ConfigFile;
 use gix_config::path::interpolate::Context;
 
 use super::repository::{self, Repository};
@@ -16,99 +17,75 @@ use super::repository::{self, Repository};
 /// Maximum number of configuration files to read.
 const FILES: usize = 100;
 
-/// Paths that a configuration names, existing or not.
-#[derive(Debug, Default)]
-pub struct ConfiguredPaths {
-    /// Directories in which named paths are collected: the top of the work tree and the project, with links resolved.
-    within: [PathBuf; 2],
-    paths: BTreeSet<PathBuf>,
-}
-
-impl ConfiguredPaths {
-    /// Collects the paths that the configuration of these repositories names (each a `.git`, or the directory of a
-    /// bare one), if they are in their work trees or in the project at `root`. `home` is the user's home directory.
-    /// Directories that contain the project are left out. Unreadable files are skipped: git cannot read them either.
-    pub fn of<'g>(
-        root: &Path,
-        repositories: impl Iterator<Item = &'g Path>,
-        home: Option<&Path>,
-    ) -> BTreeSet<PathBuf> {
-        let root = located(root, root);
-        let of_one = |git: &'g Path| Self::of_one(&root, git, home).paths;
-        let mut paths: BTreeSet<PathBuf> = repositories.flat_map(of_one).collect();
-        paths.retain(|path| !root.starts_with(path));
-        paths
-    }
-
-    /// Collects the paths below `root` that the configuration of its repository names, relative to `root`, and their
-    /// targets if they are links.
-    pub fn of_project(root: &Path, home: Option<&Path>) -> BTreeSet<PathBuf> {
-        let git = repository::enclosing(root);
-        let named = Self::of(root, iter::once(&*git), home);
-        let root = located(root, root);
-        let targets = named.iter().filter_map(|path| path.canonicalize().ok());
-        let below = |path: PathBuf| Some(path.strip_prefix(&root).ok()?.to_path_buf());
-        named
-            .iter()
-            .cloned()
-            .chain(targets)
-            .filter_map(below)
-            .collect()
-    }
-
-    fn of_one(root: &Path, git: &Path, home: Option<&Path>) -> Self {
-        let Ok(repository) = Repository::of_git(git) else {
-            return Self::default();
-        };
-        let mut named = Self {
-            within: [
-                located(&repository.top, &repository.top),
-                root.to_path_buf(),
-            ],
-            ..Self::default()
-        };
+/// Collects the paths that the configuration of these repositories names (each a `.git`, or the directory of a bare
+/// one), existing or not, if they are in their work trees or in the project at `root`. `home` is the user's home
+/// directory. Directories that contain the project are left out. Unreadable files are skipped: git cannot read them
+/// either.
+pub fn paths<'g>(
+    root: &Path,
+    repositories: impl Iterator<Item = &'g Path>,
+    home: Option<&Path>,
+) -> BTreeSet<PathBuf> {
+    let root = located(root, root);
+    let mut paths = BTreeSet::new();
+    for repository in repositories.filter_map(|git| Repository::of_git(git).ok()) {
+        let top = located(&repository.top, &repository.top);
+        let is_within = |path: &PathBuf| path.starts_with(&top) || path.starts_with(&root);
         let mut pending = repository.config_files().to_vec();
         let mut read = BTreeSet::new();
         while let Some(file) = pending.pop() {
             if read.len() < FILES && read.insert(file.clone()) {
-                pending.extend(named.add_from(&file, home));
+                let (included, hooks) = named_in(&file, &top, home);
+                paths.extend(
+                    included
+                        .iter()
+                        .chain(&hooks)
+                        .filter(|path| is_within(path))
+                        .cloned(),
+                );
+                pending.extend(included);
             }
         }
-        named
     }
+    paths.retain(|path| !root.starts_with(path));
+    paths
+}
 
-    /// Adds the paths that a file names, and returns the files that it includes.
-    fn add_from(&mut self, file: &Path, home: Option<&Path>) -> Vec<PathBuf> {
-        let Ok(config) = repository::config(file) else {
-            return Vec::new();
+/// Collects the paths below `root` that the configuration of its repository names, relative to `root`, and their
+/// targets if they are links.
+pub fn paths_below(root: &Path, home: Option<&Path>) -> BTreeSet<PathBuf> {
+    let git = repository::enclosing(root);
+    let named = paths(root, iter::once(&*git), home);
+    let root = located(root, root);
+    let targets = named.iter().filter_map(|path| path.canonicalize().ok());
+    let below = |path: PathBuf| Some(path.strip_prefix(&root).ok()?.to_path_buf());
+    named
+        .iter()
+        .cloned()
+        .chain(targets)
+        .filter_map(below)
+        .collect()
+}
+
+/// Returns the files that a configuration file includes, and the hooks directories that it names, in the work tree at
+/// `top`.
+fn named_in(file: &Path, top: &Path, home: Option<&Path>) -> (Vec<PathBuf>, Vec<PathBuf>) {
+    let (mut included, mut hooks) = (Vec::new(), Vec::new());
+    let config = repository::config(file).ok();
+    for section in config.iter().flat_map(ConfigFile::sections) {
+        let header = section.header().name();
+        let is = |name: &str| header.eq_ignore_ascii_case(name.as_bytes());
+        let (key, base, paths) = if is("include") || is("includeIf") {
+            ("path", file.parent().unwrap_or(file), &mut included)
+        } else if is("core") {
+            ("hooksPath", top, &mut hooks)
+        } else {
+            continue;
         };
-        let mut included = Vec::new();
-        for section in config.sections() {
-            let header = section.header().name();
-            let is = |name: &str| header.eq_ignore_ascii_case(name.as_bytes());
-            if is("include") || is("includeIf") {
-                let base = file.parent().unwrap_or(file);
-                for value in section.body().values("path") {
-                    included.extend(path_of(value.as_bstr(), base, home));
-                }
-            } else if is("core") {
-                for value in section.body().values("hooksPath") {
-                    self.add(path_of(value.as_bstr(), &self.within[0], home).as_deref());
-                }
-            }
-        }
-        for path in &included {
-            self.add(Some(path));
-        }
-        included
+        let values = section.body().values(key).into_iter();
+        paths.extend(values.filter_map(|value| path_of(value.as_bstr(), base, home)));
     }
-
-    /// Adds a path if it is within the collected directories.
-    fn add(&mut self, path: Option<&Path>) {
-        let is_within = |path: &&Path| self.within.iter().any(|top| path.starts_with(top));
-        let path = path.filter(is_within).map(Path::to_path_buf);
-        self.paths.extend(path);
-    }
+    (included, hooks)
 }
 
 /// Resolves a path in a value relative to `base`, interpreting `~`, `~user` and `:(optional)` as git does.
@@ -163,7 +140,7 @@ mod tests {
         let named = |config: &str| {
             write("top/.git/config", config);
             let git = top.join(".git");
-            let found = ConfiguredPaths::of(&top.join("part"), [&*git].into_iter(), Some(&dir));
+            let found = super::paths(&top.join("part"), [&*git].into_iter(), Some(&dir));
             let relative = found.iter().map(|path| path.strip_prefix(&top).unwrap());
             let paths: Vec<String> = relative.map(|path| path.display().to_string()).collect();
             paths.join(" ")

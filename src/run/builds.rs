@@ -19,11 +19,9 @@ use crate::exec::process::{CommandStatus, ProcessError};
 use crate::exec::sandbox::{Sandbox, SandboxMode, SandboxPolicy, SandboxProblem, services};
 use crate::exec::scratch::{Scratch, ScratchPlace};
 use crate::model::price::Usd;
-use crate::project::configured::ConfiguredPaths;
 use crate::project::home::{self, AGENT_FOLDER};
 use crate::project::repositories::ProjectSearch;
-use crate::project::repository;
-use crate::project::{CONFIG, LOGS};
+use crate::project::{CONFIG, LOGS, configured, repository};
 use crate::record::event::{Event, Reporter};
 use crate::record::finding::Finding;
 use crate::record::run_log::{BuildLog, BuildOutput, LogError};
@@ -501,7 +499,7 @@ fn find(
     let git = repository::enclosing(project.root());
     repositories.retain(|other| *other != git);
     let all_git = repositories.iter().chain([&git]).map(PathBuf::as_path);
-    let named = ConfiguredPaths::of(project.root(), all_git, context.home());
+    let named = configured::paths(project.root(), all_git, context.home());
     let policy = SandboxPolicy {
         root: project.root().to_path_buf(),
         keys: project.config(),

@@ -16,8 +16,7 @@ use crate::model::pace::PACE;
 use crate::model::price::Usd;
 use crate::model::prompt::Inputs;
 use crate::model::{Delivery, ModelTable, ReplyFormat, TableProblem, Tier, Unselected};
-use crate::project::configured::ConfiguredPaths;
-use crate::project::{DRAFT, Project, QUERY};
+use crate::project::{DRAFT, Project, QUERY, configured};
 use crate::record::event::{Event, Reporter};
 use crate::secret::Redactor;
 use crate::sys::environment::{Clock, Environment};
@@ -132,7 +131,7 @@ impl Context<'_> {
 
     /// Returns the paths below the project's root that the configuration of its repository names, relative to the root.
     pub fn configured_paths(&self) -> BTreeSet<PathBuf> {
-        ConfiguredPaths::of_project(self.project.root(), self.home())
+        configured::paths_below(self.project.root(), self.home())
     }
 
     /// Returns the folder of the task that the process is a part of.

@@ -15,11 +15,10 @@ use super::context::Context;
 use crate::edit::PROTECTED_FILES;
 use crate::edit::protection::{ProtectedValues, Protection};
 use crate::exec::sandbox::settings;
-use crate::project::configured::ConfiguredPaths;
 use crate::project::index::TrackedPaths;
 use crate::project::repositories::{ProjectSearch, RepositoryState};
 use crate::project::repository::DOT_GIT;
-use crate::project::{Project, ProjectProblem};
+use crate::project::{Project, ProjectProblem, configured};
 use crate::record::run_files;
 use crate::sys::files::PathError;
 use crate::sys::text::{escaped, first_lines};
@@ -64,7 +63,7 @@ impl Gate {
         let search = ProjectSearch::new(root);
         let found = search.run()?;
         let repositories = found.repositories.iter().map(PathBuf::as_path);
-        let configured = ConfiguredPaths::of(root, repositories, home);
+        let configured = configured::paths(root, repositories, home);
         let at_root = PROTECTED_FILES.iter().map(|name| (*name).to_owned());
         let paths = at_root
             .chain(found.ignore_files.iter().cloned())
