@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::Deserialize;
 
@@ -26,7 +27,7 @@ const LARGEST: u64 = 256 * MIB;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Recording {
     folder: PathBuf,
-    run: RecordedRun,
+    run: Arc<RecordedRun>,
 }
 
 /// Errors from replaying a recorded run.
@@ -68,7 +69,13 @@ impl Recording {
             .into_iter()
             .find(|folder| folder.is_dir())
             .ok_or_else(|| RecordingProblem::Missing(name.to_path_buf()))?;
-        let run = RecordedRun::read(&folder);
+        let mut run: RecordedRun = logged::json(&folder, run_files::RESULT).unwrap_or_default();
+        let steps = logged::steps(&folder);
+        // Only the log has the steps of a killed run, and the providers. Older runs have none.
+        if !steps.is_empty() {
+            run.steps = steps;
+        }
+        let run = Arc::new(run);
         Ok(Self { folder, run })
     }
 
@@ -87,7 +94,8 @@ impl Recording {
 
     /// Returns the model of the first query, if recorded.
     pub fn first_model(&self) -> Option<&str> {
-        self.run.model.as_deref()
+        let first = || self.steps().next().map(|(_, model, _)| model);
+        self.run.model.as_deref().or_else(first)
     }
 
     /// Returns the first model that was asked for this purpose, if recorded.
@@ -184,8 +192,8 @@ impl Recording {
     }
 }
 
-/// The models that a run was made with, and how it and its attempts have ended.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+/// The parts of a run's record that a replay needs; a recording that was written by hand need not have the others.
+#[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 struct RecordedRun {
     model: Option<String>,
@@ -195,27 +203,6 @@ struct RecordedRun {
     error: Option<ErrorRecord>,
     choice: Option<ChoiceRecord>,
     agent: Option<AgentRecord>,
-}
-
-impl RecordedRun {
-    /// Reads `result.json` or, for a killed run, which has none, the steps as they were logged. Only these have the
-    /// providers.
-    fn read(folder: &Path) -> Self {
-        let logged = logged::steps(folder);
-        let Some(mut run) = logged::json::<Self>(folder, run_files::RESULT) else {
-            return Self {
-                model: logged.iter().find_map(|step| step.model.clone()),
-                steps: logged,
-                ..Self::default()
-            };
-        };
-        let providers = logged.iter().map(|step| (step.id(), step.provider));
-        let providers: BTreeMap<_, _> = providers.collect();
-        for step in &mut run.steps {
-            step.provider = providers.get(&step.id()).copied().flatten();
-        }
-        run
-    }
 }
 
 /// A model that returns recorded replies.
