@@ -2,7 +2,7 @@
 
 use crate::model::price::Usd;
 use crate::model::usage::Usage;
-use crate::record::result::{RunRecord, TreeState};
+use crate::record::result::RunRecord;
 use crate::sys::numbers::grouped;
 
 /// The figures of a run as table cells: empty if not applicable, `?` if unknown.
@@ -50,13 +50,4 @@ pub fn cost(known: Usd, is_all: bool) -> String {
 pub fn cost_of_run(record: &RunRecord) -> String {
     let known = record.steps.iter().filter_map(|step| step.cost).sum();
     cost(record.cost.unwrap_or(known), record.cost.is_some())
-}
-
-/// Returns the suffix of a run's result that says its edits were reverted.
-pub fn taken_back(tree: TreeState) -> &'static str {
-    if tree == TreeState::PutBack {
-        ", reverted"
-    } else {
-        ""
-    }
 }

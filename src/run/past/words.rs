@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::figures::taken_back;
 use super::history::{PastRun, UnrecordedState};
 use crate::model::Purpose;
 use crate::record::result::{AgentRecord, RunRecord, TreeState};
@@ -26,7 +25,9 @@ pub fn status(run: &PastRun) -> Option<bool> {
 
 /// Names how a run ended.
 pub fn result(record: &RunRecord) -> String {
-    format!("{}{}", record.outcome(), taken_back(record.tree))
+    let is_reverted = record.tree == TreeState::PutBack;
+    let reverted = if is_reverted { ", reverted" } else { "" };
+    format!("{}{reverted}", record.outcome())
 }
 
 /// Returns the outcome of a run as a sentence without its full stop. `state` is that of a run without a record.
