@@ -4,14 +4,11 @@
 
 use std::sync::{LazyLock, OnceLock};
 
+use clap::ValueEnum;
 use regex::RegexSet;
-use serde::Deserialize;
-use serde::de::IntoDeserializer as _;
-use serde::de::value::Error;
 
 /// Effect of a line that matches a pattern.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Rule {
     /// A type whose members are public unless they say otherwise.
     Open,
@@ -54,8 +51,8 @@ impl Language {
         let names = lines.next()?;
         let rules = lines.filter_map(|line| {
             let (word, pattern) = line.split_once(' ')?;
-            let rule: Result<Rule, Error> = Rule::deserialize(word.into_deserializer());
-            Some((rule.ok()?, pattern.trim_start()))
+            let rule = Rule::from_str(word, false).ok()?;
+            Some((rule, pattern.trim_start()))
         });
         Some(Self {
             names,
