@@ -218,9 +218,6 @@ fn case(repository: &Repository) -> io::Result<Case> {
         Ok(Some(true)) => Ok(Case::Fold),
         Ok(_) => Ok(Case::Sensitive),
         // git also refuses to work if the value is invalid.
-        Err(error) => Err(io::Error::new(
-            io::ErrorKind::InvalidData,
-            error.to_string(),
-        )),
+        Err(error) => Err(io::Error::other(error)),
     }
 }
