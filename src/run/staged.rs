@@ -4,7 +4,7 @@
 
 use std::io::{self, BufReader, Read as _, Write as _};
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::thread;
 
 use super::code_base::{CodeBase, LARGEST, LeftOut, Rolled, text, unwanted};
@@ -39,14 +39,12 @@ fn files(context: &Context<'_>) -> io::Result<(Vec<Rolled>, Vec<LeftOut>)> {
         .get("GIT_INDEX_FILE")
         .map(|index| project.directory().join(index));
     let git = &git.with_index(index.as_deref().and_then(Path::to_str));
-    let mut listing = start(git, root, &["ls-files", "--stage", "-z"])?;
-    let mut listed = String::new();
-    if let Some(mut stdout) = listing.stdout.take() {
-        stdout.read_to_string(&mut listed)?;
-    }
-    if !listing.wait()?.success() {
+    let mut listing = git.command(root, &["ls-files", "--stage", "-z"]);
+    let listing = listing.stdout(Stdio::piped()).output()?;
+    if !listing.status.success() {
         return Err(io::Error::other("git does not list it"));
     }
+    let listed = String::from_utf8(listing.stdout).map_err(io::Error::other)?;
     let (mut files, mut left_out, mut wanted) = (Vec::new(), Vec::new(), Vec::new());
     for (entry, path) in listed.split('\0').filter_map(|line| line.split_once('\t')) {
         let mut words = entry.split(' ');
@@ -64,7 +62,11 @@ fn files(context: &Context<'_>) -> io::Result<(Vec<Rolled>, Vec<LeftOut>)> {
             None => wanted.push((path, id.unwrap_or_default())),
         }
     }
-    let mut reading = start(git, root, &["cat-file", "--batch"])?;
+    let mut reading = git.command(root, &["cat-file", "--batch"]);
+    let mut reading = reading
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()?;
     let (stdin, stdout) = (reading.stdin.take(), reading.stdout.take());
     let (Some(mut stdin), Some(stdout)) = (stdin, stdout) else {
         return Err(io::Error::other("git has no pipes"));
@@ -108,10 +110,4 @@ fn object(objects: &mut impl io::BufRead, path: &str) -> io::Result<Result<Strin
         return Err(io::Error::other(format!("git breaks off in `{path}`")));
     }
     Ok(text(content))
-}
-
-fn start(git: &Git, root: &Path, arguments: &[&str]) -> io::Result<Child> {
-    let mut command = git.command(root, arguments);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    command.spawn()
 }
