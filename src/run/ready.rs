@@ -144,7 +144,12 @@ pub fn survey<'a>(
     // A report reads all of the code base.
     let entry = specs.first().filter(|_| build.is_some());
     let limit = limit(choice, recording.as_ref(), entry)?;
-    let code = missing.note(code_base(context, choice, limit.as_ref())?);
+    let code = match code_base(context, choice, limit.as_ref()) {
+        Err(problem) if !problem.is::<RunError>() && !problem.is::<ProjectProblem>() => {
+            return Err(problem);
+        }
+        code => missing.note(code),
+    };
     // Replays send nothing.
     let sends = choice.replay.is_none();
     let (differing, shown, findings) = look_at(context, choice, query.as_deref(), code.as_ref());
@@ -452,7 +457,7 @@ fn code_base(
     context: &Context<'_>,
     choice: &ModelChoice,
     limit: Option<&CodeLimit>,
-) -> Result<Result<Code, Error>, Error> {
+) -> Result<Code, Error> {
     let (project, inputs) = (&context.project, &choice.inputs);
     let as_text = |name, text| Code {
         name,
@@ -462,40 +467,32 @@ fn code_base(
     match &inputs.query {
         _ if limit.is_some() => {}
         QuerySource::Recorded(sent) => {
-            return Ok(Ok(as_text("the recorded code base", sent.rollup.clone())));
+            return Ok(as_text("the recorded code base", sent.rollup.clone()));
         }
         _ if inputs.roll_up || inputs.is_staged => {}
         query => match project.rollup() {
             Err(ProjectProblem::Missing(_)) if *query != QuerySource::File => {}
-            read => {
-                return Ok(read.map(|text| as_text(ROLLUP, text)).map_err(Error::from));
-            }
+            read => return Ok(as_text(ROLLUP, read?)),
         },
     }
-    let read = if inputs.is_staged {
-        staged::read(context)
+    let mut code_base = if inputs.is_staged {
+        staged::read(context)?
     } else {
-        CodeBase::read(project.root(), &[], false)
-    };
-    let mut code_base = match read {
-        Err(error) if error.is::<RunError>() => {
-            return Ok(Err(error));
-        }
-        read => read?,
+        CodeBase::read(project.root(), &[], false)?
     };
     // If not all files are sent anyway, files with credentials are simply left out.
     if limit.is_some() && !choice.allow_secrets {
         code_base = code_base.without_credentials(context.redactor);
     }
     context.notice(format!("rolled up: {}", code_base.summary()));
-    Ok(Ok(match limit {
+    Ok(match limit {
         Some(_) => Code {
             name: "the code base",
             text: String::new(),
             whole: Some(code_base),
         },
         None => as_text(ROLLED_UP, code_base.into_text()),
-    }))
+    })
 }
 
 /// Returns the query; a replay takes the recorded one, unless another is given.
