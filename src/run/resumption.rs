@@ -21,7 +21,6 @@ use crate::project::rollup::{self, RollupState};
 use crate::record::run_files::COMMIT;
 use crate::run::past::chain::{Chain, ChainedRun};
 use crate::run::past::history::PastRun;
-use crate::run::past::inputs::sent;
 use crate::run::past::naming;
 use crate::run::past::past_step::PastStep;
 use crate::sys::error::Error;
@@ -98,7 +97,7 @@ impl Resumption {
         if steps.iter().any(|past| past.is_attempt) {
             return not(RunError::SeveralAttempts(folder));
         }
-        let inputs = steps.first().and_then(|first| sent(&run, &first.step));
+        let inputs = steps.first().and_then(|first| run.sent(&first.step));
         let Some(inputs) = inputs else {
             return not(RunError::NoQuery(folder));
         };
@@ -347,5 +346,5 @@ impl ResumedTree {
 pub fn recorded_query(project: &Project, folder: &Path) -> Option<String> {
     let run = PastRun::read(project, folder.to_str()?);
     let first = run.recorded_steps().into_iter().next()?;
-    sent(&run, &first).map(|inputs| inputs.query)
+    run.sent(&first).map(|inputs| inputs.query)
 }

@@ -12,7 +12,6 @@ use crate::run::context::{Context, InputOptions, QuerySource};
 use crate::run::error::RunError;
 use crate::run::not_ready::NotReady;
 use crate::run::past::history::{PastRun, latest};
-use crate::run::past::inputs::sent;
 use crate::run::past::naming;
 use crate::run::past::past_step::PastStep;
 use crate::run::ready::Ready;
@@ -66,7 +65,7 @@ impl ResumedReport {
     pub fn inputs(&self, given: &InputOptions, file: &str) -> InputOptions {
         let first = self.steps.first().map(|past| &past.step);
         let by_parts = first.is_some_and(|step| step.purpose == Purpose::PART);
-        let sent = first.and_then(|step| sent(&self.run, step));
+        let sent = first.and_then(|step| self.run.sent(step));
         let is_of_file = sent.as_ref().is_some_and(|it| file.contains(&it.rollup));
         let query = match sent {
             None => given.query.clone(),

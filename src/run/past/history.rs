@@ -16,6 +16,7 @@ use super::folders::{names, relative};
 use super::past_step::PastStep;
 use crate::edit::changes::{Before, saved_path};
 use crate::edit::{self, Digest, Sent, undo_log};
+use crate::model::prompt::Inputs;
 use crate::model::{Purpose, ReplyFormat, StepId};
 use crate::project::Project;
 use crate::record::branches::Lineage;
@@ -168,6 +169,29 @@ impl PastRun {
         let prompt = run_files::name(&first, Artifact::Query);
         let beginning = beginning(&self.folder.join(prompt), Links::Refused, BEGINNING);
         query_of(&lossy(beginning.ok()?)).map(str::to_owned)
+    }
+
+    /// Extracts the inputs that the run sent with its `first` query from that query's file, by the recorded sizes of its
+    /// parts.
+    pub fn sent(&self, first: &Step) -> Option<Inputs> {
+        let text = self.text(&first.id(), Artifact::Query)?;
+        let mut rest = text.as_str();
+        let mut parts = BTreeMap::new();
+        for part in &first.prompt {
+            let (content, behind) = rest.split_at_checked(usize::try_from(part.bytes).ok()?)?;
+            parts.insert(part.part.as_ref(), content);
+            rest = behind;
+        }
+        let part = |name: &str| {
+            let content = parts.get(name)?.strip_prefix(&format!("[{name}]\n"))?;
+            Some(content.to_owned())
+        };
+        let (query, rollup) = (part("query")?, part("codebase")?);
+        rest.is_empty().then_some(Inputs {
+            query,
+            rollup,
+            is_part: false,
+        })
     }
 
     /// Returns the record of the agent's work, from the run's record or, if it was killed, from a separate file.

@@ -1,11 +1,9 @@
 //! Past runs: their records, and what a reviewer should look at.
 
 pub(crate) mod chain;
-pub(crate) mod figures;
 pub(crate) mod findings;
 pub(crate) mod folders;
 pub(crate) mod history;
-pub(crate) mod inputs;
 pub(crate) mod naming;
 pub(crate) mod past_step;
 pub(crate) mod protobuf;

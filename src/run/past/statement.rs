@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 
 use super::chain::Chain;
 use super::history::PastRun;
-use super::inputs;
 use super::recomputation::{Contents, NotRecomputed, Recomputed, saved_files};
 use crate::edit::changes::LoggedChange;
 use crate::edit::{Digest, undo_log};
@@ -177,7 +176,7 @@ fn predicate(
     let asked = applied.and_then(|step| step.model.as_ref());
     let mut builds = steps.iter().filter_map(|step| step.build.as_ref());
     let build = builds.next_back().or(record.baseline.as_ref());
-    let sent = steps.first().and_then(|step| inputs::sent(run, step));
+    let sent = steps.first().and_then(|step| run.sent(step));
     let request = run.agent().and_then(|agent| agent.request.as_ref());
     let query = sent.as_ref().map(|sent| &sent.query).or(request);
     let attempts = steps.iter().map(|step| described_step(run, step));

@@ -15,10 +15,9 @@ use super::{promise, shell};
 use crate::model::price::Usd;
 use crate::model::usage::Usage;
 use crate::project::LOGS;
-use crate::run::past::figures::{self, Figures, cost_of_run};
 use crate::run::past::history::PastRun;
 use crate::run::past::table::{REQUEST, RESULT, Row, Table};
-use crate::run::past::words::{self, count, seconds};
+use crate::run::past::words::{self, Figures, cost_of_run, count, seconds};
 use crate::secret::Redactor;
 use crate::sys::numbers::{counted, grouped, percent};
 use crate::sys::text::first_line;
@@ -147,7 +146,7 @@ impl Sum {
             success,
             grouped(self.bad),
             repairs,
-            figures::cost(self.cost, self.cost_unknown == 0),
+            words::cost(self.cost, self.cost_unknown == 0),
             grouped(self.usage.input_tokens),
             grouped(self.usage.answered()),
             median,

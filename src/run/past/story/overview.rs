@@ -8,10 +8,9 @@ use crate::record::finding::Severity;
 use crate::record::gate::{GateRecord, OldGate};
 use crate::record::orchestration::OrchestrationRecord;
 use crate::record::result::{AgentRecord, ErrorRecord, NO_ANSWER, RunRecord};
-use crate::run::past::figures::cost_of_run;
 use crate::run::past::history::PastRun;
 use crate::run::past::table::{RESULT, Row, Table};
-use crate::run::past::words::{self, count, seconds};
+use crate::run::past::words::{self, cost_of_run, count, seconds};
 use crate::sys::numbers::{counted, grouped, percent};
 use crate::sys::text::first_lines;
 

@@ -8,10 +8,9 @@ use crate::model::Purpose;
 use crate::model::usage::Usage;
 use crate::record::result::SectionRecord;
 use crate::record::step::{Action, BuildRecord, PartRecord, Step};
-use crate::run::past::figures;
 use crate::run::past::past_step::{IdleReply, PastStep};
 use crate::run::past::table::{RESULT, Row, Table};
-use crate::run::past::words::{bytes, count, seconds};
+use crate::run::past::words::{self, bytes, count, seconds};
 use crate::sys::numbers::{grouped, percent};
 use crate::sys::text::{escaped, first_lines};
 
@@ -349,7 +348,7 @@ fn row(past: &PastStep) -> Row {
     let build = built.map(|built| format!(" (+ {})", seconds(built)));
     let took = seconds(step.seconds.0) + &build.unwrap_or_default();
     let files = grouped(step.changed_files().count() as u64);
-    let cost = figures::cost(step.cost.unwrap_or_default(), step.cost.is_some());
+    let cost = words::cost(step.cost.unwrap_or_default(), step.cost.is_some());
     let numbers = [took, files]
         .into_iter()
         .chain(used(step.usage))
