@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use super::code_base::Rolled;
+use crate::edit::beneath;
 use crate::model::estimate::{self, CostRange, Fit};
 use crate::model::price::Usd;
 use crate::model::prompt::{CONSISTENCY_JOIN, CONSISTENCY_PART, Inputs, Prompt};
@@ -284,10 +285,8 @@ fn cut(text: &str, room: u64) -> Cow<'_, str> {
 
 /// Fills parts of `room` tokens with the files, in order; those of a directory stay together if a part has room.
 fn packed(files: &[Rolled], room: u64) -> Vec<Range<usize>> {
-    let is_together = |one: &Rolled, next: &Rolled| {
-        let [one, next] = [one, next].map(|file| file.path.rsplit_once('/'));
-        one.map(|it| it.0) == next.map(|it| it.0)
-    };
+    let is_together =
+        |one: &Rolled, next: &Rolled| beneath::split(&one.path).0 == beneath::split(&next.path).0;
     let units = files.chunk_by(is_together).flat_map(|directory| {
         let fits = total(directory) <= room;
         directory.chunks(if fits { directory.len() } else { 1 })

@@ -10,6 +10,7 @@ use super::named;
 use super::parts::{halves, joined, without_former};
 use super::silenced::{self, Balance, Silencer, silencers};
 use super::table::{ASSERTS, FileKind, Form, Halves, RUNS, TESTS_WITHIN, extension, kind};
+use crate::edit::beneath::split;
 use crate::record::gate::GateChange;
 use crate::run::past::warnings::{Concern, is_run, signed_lines};
 use crate::sys::diff::{Comparison, FileChange, FileState};
@@ -214,11 +215,7 @@ impl<'c> ChangedFile<'c> {
     /// Returns whether the file is new and has tests, or is the test module of a new file.
     fn is_orphan(&self, all: &[ChangedFile<'_>]) -> bool {
         let is_new = |file: &ChangedFile<'_>| file.change.before.is_none();
-        let above = self
-            .change
-            .path
-            .rsplit_once('/')
-            .map_or("", |(above, _)| above);
+        let (above, _) = split(&self.change.path);
         let parents = [format!("{above}.rs"), format!("{above}/mod.rs")];
         let mut others = all
             .iter()

@@ -13,6 +13,7 @@ use self::rust::TOP;
 use super::table::{Form, Halves};
 use crate::edit::protection::covers;
 use crate::project::gitignore::{Case, IgnoreFile};
+use crate::project::walk;
 use crate::sys::text::regex;
 
 /// Splits a text into gate and rest, by the patterns of the gate's parts; `None` if the form's rules do not apply.
@@ -78,15 +79,8 @@ fn json(is_gate: impl Fn(&str) -> bool, text: &str) -> Option<Halves> {
     let mut all: Map<String, Value> = serde_json::from_str(&plain_json(text)).ok()?;
     let mut gate = Vec::new();
     let mut take = |place: &str, object: &mut Map<String, Value>| {
-        let path = |key: &str| {
-            if place.is_empty() {
-                key.to_owned()
-            } else {
-                format!("{place}/{key}")
-            }
-        };
         object.retain(|key, value| {
-            let is_gate = is_gate(&path(key));
+            let is_gate = is_gate(&walk::joined(place, key));
             if is_gate {
                 let pair = Map::from_iter([(key.clone(), value.clone())]);
                 gate.push((place.to_owned(), Value::from(pair).to_string()));
