@@ -5,7 +5,6 @@
 
 mod patterns;
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
@@ -37,11 +36,11 @@ static FUNCTION: LazyLock<Regex> = LazyLock::new(|| regex(r"([\w:$?!~]+(?:<[^(]*
 
 /// A line that declares a public name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Signature<'t> {
+pub struct Signature {
     /// The line's number, counted from 1.
     pub line: usize,
     /// The line's text, trimmed and truncated, with the parameters on the lines that follow.
-    pub text: Cow<'t, str>,
+    pub text: String,
 }
 
 /// A declaration that contains the lines after it that are indented further.
@@ -59,7 +58,7 @@ impl Scope {
 }
 
 /// Returns the signatures of a file's public names, in order; none if its language is not known.
-pub fn signatures<'t>(path: &str, text: &'t str) -> Vec<Signature<'t>> {
+pub fn signatures(path: &str, text: &str) -> Vec<Signature> {
     let Some(language) = Language::of(path, text) else {
         return Vec::new();
     };
@@ -114,15 +113,15 @@ pub fn signatures<'t>(path: &str, text: &'t str) -> Vec<Signature<'t>> {
 }
 
 /// Formats the declaration that `text` begins with: one line, without its body.
-fn declaration(text: &str, is_list: bool) -> Cow<'_, str> {
+fn declaration(text: &str, is_list: bool) -> String {
     let limit = if is_list { LONGEST_LIST } else { LONGEST };
     let mut lines = text.lines();
-    let mut joined = Cow::Borrowed(lines.next().unwrap_or_default().trim());
+    let mut joined = lines.next().unwrap_or_default().trim().to_owned();
     while joined.len() < limit && depth(&joined, is_list) > 0 {
         let Some(line) = lines.next().filter(|line| line.len() <= LONGEST_LINE) else {
             break;
         };
-        let (line, joined) = (line.trim(), joined.to_mut());
+        let line = line.trim();
         if line.starts_with([')', '}', ']']) {
             joined.truncate(joined.trim_end_matches(',').len());
         } else if !joined.ends_with(['(', '[']) {
@@ -134,14 +133,10 @@ fn declaration(text: &str, is_list: bool) -> Cow<'_, str> {
     let end = joined[..body.unwrap_or(joined.len())]
         .trim_end_matches([' ', '{', ';', ':', '=', '\\'])
         .len();
-    let cut = joined.char_indices().nth(limit).filter(|(at, _)| *at < end);
-    match (joined, cut) {
-        (joined, Some((at, _))) => format!("{}…", joined[..at].trim_end()).into(),
-        (Cow::Borrowed(joined), None) => joined[..end].into(),
-        (Cow::Owned(mut joined), None) => {
-            joined.truncate(end);
-            joined.into()
-        }
+    joined.truncate(end);
+    match joined.char_indices().nth(limit) {
+        Some((at, _)) => format!("{}…", joined[..at].trim_end()),
+        None => joined,
     }
 }
 
@@ -249,7 +244,7 @@ fn lines(path: &str, text: &str) -> String {
     let signatures = signatures(path, text);
     let sizes = signatures.iter().map(|signature| signature.text.len());
     let is_brief = sizes.sum::<usize>() > text.len().max(SMALL) / LARGE_PART;
-    let line = |signature: &Signature<'_>| {
+    let line = |signature: &Signature| {
         let text = &*signature.text;
         format!("  {}\n", if is_brief { brief(text) } else { text })
     };

@@ -7,9 +7,7 @@ type Case = (&'static str, &'static str, &'static [&'static str]);
 
 fn told(path: &str, text: &str) -> Vec<String> {
     let signatures = signatures(path, text).into_iter();
-    signatures
-        .map(|signature| signature.text.into_owned())
-        .collect()
+    signatures.map(|signature| signature.text).collect()
 }
 
 fn assert_signatures(cases: &[Case]) {
