@@ -11,14 +11,13 @@ use std::io::{self, BufWriter, Write};
 use std::iter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, Scope, ScopedJoinHandle};
 
 use chrono::{DateTime, FixedOffset};
 use rustix::fs::{AtFlags, CWD, unlinkat};
 use serde::Serialize;
 
 use crate::model::StepId;
+use crate::project::gitignore::GITIGNORE;
 use crate::project::run_folder::{REPLACED, RunFolder, make_directory};
 use crate::project::{CONFIG, LOGS};
 use crate::record::run_files::{self, Artifact, RESULT};
@@ -29,12 +28,10 @@ use crate::sys::atomic_file::{self, replace_in};
 use crate::sys::files::{
     IfThere as _, PathError, allocate, append_in, create_new_in, is_no_file, open_directory_in,
 };
-use crate::sys::parallel::MUCH_TEXT;
 
 pub use self::build_log::{BuildLog, BuildOutput};
 
-/// The name of an ignore file, and the content that makes git ignore everything next to it.
-const IGNORE_FILE: &str = ".gitignore";
+/// The content of an ignore file that makes git ignore everything next to it.
 const IGNORE_ALL: &[u8] = b"*\n";
 
 /// The size of the pieces in which a line of JSON is searched for keys, in bytes.
@@ -110,20 +107,13 @@ impl<'r> RunLog<'r> {
         self.write(step, Artifact::ResponseJson, |out| out.write_all(json))
     }
 
-    /// Logs the reply's text. Sets `is_redacted` if a secret in it was redacted.
+    /// Logs the reply's text. Returns whether a secret in it was redacted.
     ///
     /// # Errors
     /// Fails if the file cannot be written.
-    pub fn reply(
-        &self,
-        step: &StepId,
-        text: &str,
-        is_redacted: &AtomicBool,
-    ) -> Result<(), LogError> {
+    pub fn reply(&self, step: &StepId, text: &str) -> Result<bool, LogError> {
         let name = run_files::name(step, Artifact::ResponseText);
-        let found = self.write_to(&name, create, |out| out.write_all(text.as_bytes()))?;
-        is_redacted.fetch_or(found, Ordering::Relaxed);
-        Ok(())
+        self.write_to(&name, create, |out| out.write_all(text.as_bytes()))
     }
 
     /// Logs an error in place of the reply.
@@ -140,23 +130,6 @@ impl<'r> RunLog<'r> {
         self.write(step, Artifact::ResponseText, |out| {
             write!(out, "{error_line}{error}\nhint: {hint}\n")
         })
-    }
-
-    /// Logs data of `bytes` bytes: immediately if it is short, otherwise on another thread.
-    ///
-    /// # Errors
-    /// Fails if immediate writing fails, or no thread can be started.
-    pub fn in_background<'s>(
-        &'s self,
-        scope: &'s Scope<'s, '_>,
-        bytes: usize,
-        log: impl FnOnce(&Self) -> Result<(), LogError> + Send + 's,
-    ) -> Result<Option<ScopedJoinHandle<'s, Result<(), LogError>>>, LogError> {
-        if bytes < MUCH_TEXT {
-            return log(self).map(|()| None);
-        }
-        let started = thread::Builder::new().spawn_scoped(scope, move || log(self));
-        started.map(Some).map_err(failed(&self.folder.path()))
     }
 
     /// Opens the log of a build.
@@ -332,7 +305,7 @@ impl<'r> RunLog<'r> {
     }
 
     fn ignore(&self) -> Result<(), LogError> {
-        self.replace(IGNORE_FILE, |out| out.write_all(IGNORE_ALL))
+        self.replace(GITIGNORE, |out| out.write_all(IGNORE_ALL))
     }
 
     fn write(
@@ -379,7 +352,7 @@ fn failed(path: &Path) -> impl FnOnce(io::Error) -> LogError {
 pub fn make_ignored_directory(path: &Path) -> Result<(), LogError> {
     let make = || {
         if make_directory(path)? {
-            atomic_file::replace(&path.join(IGNORE_FILE), |file| file.write_all(IGNORE_ALL))?;
+            atomic_file::replace(&path.join(GITIGNORE), |file| file.write_all(IGNORE_ALL))?;
         }
         Ok(())
     };

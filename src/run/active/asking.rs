@@ -5,9 +5,6 @@
 //! its reply or error afterwards.
 
 use std::cell::Cell;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::Duration;
 
 use super::Run;
@@ -23,7 +20,7 @@ use crate::model::{
 };
 use crate::record::event::Event;
 use crate::record::result::RunRecord;
-use crate::record::run_log::{LogError, RunLog};
+use crate::record::run_log::LogError;
 use crate::record::seconds::Seconds;
 use crate::record::step::{PartRecord, Step};
 use crate::run::counting::CountingListener;
@@ -34,7 +31,7 @@ use crate::run::served::{
     Served, expected_price, of_model, with_all_edits, without_calls_unless_offered,
 };
 use crate::sys::error::Error;
-use crate::sys::parallel::joined;
+use crate::sys::parallel::{MUCH_TEXT, side_by_side};
 
 impl Run<'_> {
     /// Logs the query, asks the model, and logs the reply or the error. `examine` is called on the reply while it is
@@ -352,34 +349,31 @@ impl Run<'_> {
         examine: impl FnOnce(&Reply) -> T,
     ) -> Result<Result<(Reply, T), ModelError>, LogError> {
         let (log, step) = (&self.log, &request.step);
-        // Shared so that it can be freed once both users are done with it: it may be large.
-        let answer = Arc::new(answer);
-        let is_redacted = &AtomicBool::new(false);
-        thread::scope(|scope| {
-            let logged = Arc::clone(&answer);
-            let write = move |log: &RunLog<'_>| log.answer(step, &logged);
-            let logging = log.in_background(scope, answer.len(), write)?;
-            let reply = model
-                .read(step, &answer)
-                .and_then(|reply| without_calls_unless_offered(reply, request))
-                .and_then(|reply| of_model(reply, required))
-                .and_then(|reply| with_all_edits(reply, request));
-            drop(answer);
-            let read = match reply {
-                Ok(mut reply) => {
-                    let text = Arc::clone(&reply.text);
-                    let write = move |log: &RunLog<'_>| log.reply(step, &text, is_redacted);
-                    let logging = log.in_background(scope, reply.text.len(), write)?;
-                    let examined = examine(&reply);
-                    logging.map_or(Ok(()), joined)?;
-                    reply.is_redacted |= is_redacted.load(Ordering::Relaxed);
-                    Ok((reply, examined))
-                }
-                Err(error) => Err(error),
-            };
-            logging.map_or(Ok(()), joined)?;
-            Ok(read)
-        })
+        let (logged, reply) = side_by_side(
+            answer.len() >= MUCH_TEXT,
+            || log.answer(step, &answer),
+            || {
+                model
+                    .read(step, &answer)
+                    .and_then(|reply| without_calls_unless_offered(reply, request))
+                    .and_then(|reply| of_model(reply, required))
+                    .and_then(|reply| with_all_edits(reply, request))
+            },
+        );
+        // It may be large.
+        drop(answer);
+        logged?;
+        let mut reply = match reply {
+            Ok(reply) => reply,
+            Err(error) => return Ok(Err(error)),
+        };
+        let (is_redacted, examined) = side_by_side(
+            reply.text.len() >= MUCH_TEXT,
+            || log.reply(step, &reply.text),
+            || examine(&reply),
+        );
+        reply.is_redacted |= is_redacted?;
+        Ok(Ok((reply, examined)))
     }
 
     /// Logs an error in place of the reply. If logging fails, that becomes a warning.
