@@ -12,14 +12,14 @@ use super::error::RunError;
 use super::not_ready::NotReady;
 use super::shown::DiskFiles;
 use crate::edit::Digest;
-use crate::edit::changes::SavedFile;
+use crate::edit::changes::{LoggedChange, SavedFile};
 use crate::model::prompt::Inputs;
 use crate::model::{Purpose, REPAIRS, ReplyFormat, StepId};
 use crate::project::Project;
 use crate::project::changed_files::EditsRecord;
 use crate::project::rollup::{self, RollupState};
 use crate::record::run_files::COMMIT;
-use crate::run::past::chain::{Chain, ChainedRun};
+use crate::run::past::chain::{Chain, ChainedChange};
 use crate::run::past::history::PastRun;
 use crate::run::past::naming;
 use crate::run::past::past_step::PastStep;
@@ -183,20 +183,26 @@ impl Resumption {
         let root = context.project.root();
         let run = PastRun::at(&context.project, &self.folder);
         let chain = Chain::read(&context.project, &run)?;
-        let changes = states(context.project.home(), &chain);
+        let changes = chain.all_changes();
         let mut disk = DiskFiles::below(root);
         let now: BTreeMap<&String, Option<Digest>> = changes
             .keys()
             .map(|path| (path, disk.digest(path)))
             .collect();
-        let is_as = |state: fn(&States) -> Option<Digest>| {
+        let is_as = |state: &dyn Fn(&String, &LoggedChange) -> Option<Digest>| {
             let mut changes = changes.iter();
-            changes.all(|(path, states)| now[path] == state(states))
+            changes.all(|(path, chained)| now[path] == state(path, &chained.change))
         };
-        let is_before = is_as(States::before);
+        let is_before = is_as(&|_, change| before(change));
         // The tree is as the run found it: it resumed another run, and its own edits were reverted.
-        let is_found = !is_before && is_as(|states| states.found);
-        let others = |(path, states): &(&String, &States)| now[*path] != states.after;
+        let last = chain.runs.first().map(|last| &last.log.files);
+        let found = |path: &String, change: &LoggedChange| {
+            let own = last.and_then(|last| last.get(path));
+            own.map_or_else(|| after(change), before)
+        };
+        let is_found = !is_before && is_as(&found);
+        let others =
+            |(path, chained): &(&String, &ChainedChange)| now[*path] != after(&chained.change);
         let mut differing: Vec<String> = Vec::new();
         if !is_before && !is_found {
             differing.extend(changes.iter().filter(others).map(|(path, _)| path.clone()));
@@ -236,9 +242,14 @@ impl Resumption {
             found.own = changes.keys().cloned().collect();
         }
         if !is_before {
-            let saved = changes
-                .into_iter()
-                .map(|(path, states)| (path, states.saved));
+            let home = context.project.home();
+            let saved = changes.into_iter().map(|(path, chained)| {
+                let before = chained.change.before.as_ref();
+                (
+                    path,
+                    before.map(|before| before.saved(home, &chained.folder)),
+                )
+            });
             found.before = saved.collect();
         }
         found.lost = lost(context.project.home(), chain.gap, &found.before);
@@ -270,28 +281,14 @@ impl Resumption {
     }
 }
 
-/// Returns the changes of a chain of runs by path: the states before, in between and after.
-fn states(home: &Path, chain: &Chain) -> BTreeMap<String, States> {
-    let mut changes: BTreeMap<String, States> = BTreeMap::new();
-    for (nth, ChainedRun { run, log, .. }) in chain.runs.iter().enumerate() {
-        for (path, change) in &log.files {
-            let before = change.before.as_ref();
-            let saved = before.map(|before| before.saved(home, &run.relative()));
-            let after = change.after.last().copied().flatten();
-            let found = if nth == 0 {
-                before.map(|before| before.digest)
-            } else {
-                after
-            };
-            let known = changes.entry(path.clone()).or_insert(States {
-                saved: None,
-                found,
-                after,
-            });
-            known.saved = saved;
-        }
-    }
-    changes
+/// Returns the state of a file before a change.
+fn before(change: &LoggedChange) -> Option<Digest> {
+    change.before.as_ref().map(|before| before.digest)
+}
+
+/// Returns the state of a file after a change.
+fn after(change: &LoggedChange) -> Option<Digest> {
+    change.after.last().copied().flatten()
 }
 
 /// Returns an error if saved states from before a chain of runs are missing.
@@ -310,24 +307,6 @@ fn lost(
         |path: &Path| escaped(&path.strip_prefix(home).unwrap_or(path).to_string_lossy());
     let gap = gap.or_else(|| Some(relative(&gone()?.path)));
     gap.map(RunError::Lost)
-}
-
-/// The states of a path during a chain of resumed runs.
-#[derive(Debug)]
-struct States {
-    /// The state before the first run of the chain.
-    saved: Option<SavedFile>,
-    /// The state before the last run.
-    found: Option<Digest>,
-    /// The state after the last run.
-    after: Option<Digest>,
-}
-
-impl States {
-    /// Returns the state before the first run of the chain.
-    fn before(&self) -> Option<Digest> {
-        self.saved.as_ref().map(|saved| saved.digest)
-    }
 }
 
 impl ResumedTree {

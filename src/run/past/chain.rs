@@ -85,21 +85,31 @@ impl Chain {
         self.runs.iter().rev().filter(|chained| chained.is_found)
     }
 
-    /// Returns the changes by path.
+    /// Returns the changes that are a part of the last run's result, by path.
     pub fn changes(&self) -> BTreeMap<String, ChainedChange> {
-        let mut changes: BTreeMap<String, ChainedChange> = BTreeMap::new();
-        for ChainedRun { run, log, .. } in self.found() {
-            for (path, change) in &log.files {
-                if let Some(known) = changes.get_mut(path) {
-                    known.change.then(change);
-                    continue;
-                }
-                let (folder, change) = (run.relative(), change.clone());
-                changes.insert(path.clone(), ChainedChange { folder, change });
-            }
-        }
-        changes
+        merged(self.found())
     }
+
+    /// Returns the changes of all runs, by path.
+    pub fn all_changes(&self) -> BTreeMap<String, ChainedChange> {
+        merged(self.runs.iter().rev())
+    }
+}
+
+/// Merges the changes of runs, the earliest first.
+fn merged<'c>(runs: impl Iterator<Item = &'c ChainedRun>) -> BTreeMap<String, ChainedChange> {
+    let mut changes: BTreeMap<String, ChainedChange> = BTreeMap::new();
+    for ChainedRun { run, log, .. } in runs {
+        for (path, change) in &log.files {
+            if let Some(known) = changes.get_mut(path) {
+                known.change.then(change);
+                continue;
+            }
+            let (folder, change) = (run.relative(), change.clone());
+            changes.insert(path.clone(), ChainedChange { folder, change });
+        }
+    }
+    changes
 }
 
 impl PastRun {
