@@ -302,7 +302,7 @@ fn ignore(
         let is_logs = |line: &str| line.trim().trim_matches('/') == LOGS;
         // If the repository cannot be read, an existing line is enough.
         let lacks_config = matches!(
-            project.check_gitignore(context.key_files()),
+            project.check_gitignore(&context.key_files()),
             Err(ProjectProblem::NoGitignore | ProjectProblem::NotIgnored)
         );
         let lines = [

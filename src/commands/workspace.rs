@@ -369,8 +369,8 @@ fn open_session(
 pub fn check_project(context: &Context<'_>) -> Result<(), NotReady> {
     let project = &context.project;
     project
-        .check_keys_ignored(context.key_files())
-        .and_then(|()| project.check_keys_untracked(context.key_files()))
+        .check_keys_ignored(&context.key_files())
+        .and_then(|()| project.check_keys_untracked(&context.key_files()))
         .and_then(|()| project.check_directory(LOGS))
         .and_then(|()| project.check_directory(CONFIG))
         .map_err(NotReady::of)

@@ -58,6 +58,9 @@ const MODELS: &str = "models.json";
 /// Name of the rates of models in trials, in `agent-config`.
 pub const RATES: &str = "model-rates.json";
 
+/// Maximum size in bytes of a file that is sent.
+const LARGEST_SENT: u64 = 128 * MIB;
+
 /// Example query that `init` writes. It is never sent.
 pub const EXAMPLE_QUERY: &str = "\
 Replace this text with what is to be done. Say what the result should do, how you would see that it
@@ -185,7 +188,7 @@ impl Project {
 
     /// Reads a file that is sent to the model. The user may have linked it, but a tracked link is refused.
     fn read_sent(&self, file: &str) -> Result<String, ProjectProblem> {
-        let text = text(file, self.read(file)?)?;
+        let text = text(file, self.read(file, LARGEST_SENT)?)?;
         let config = self.config();
         if config.is_symlink() || config.join(file).is_symlink() {
             self.check_untracked(file)?;
@@ -198,7 +201,7 @@ impl Project {
     /// # Errors
     /// Fails if the file cannot be read, or git tracks it.
     pub fn users_file(&self, name: &str) -> Result<Option<Vec<u8>>, ProjectProblem> {
-        match self.read(name) {
+        match self.read(name, MIB) {
             Err(ProjectProblem::Missing(_)) => Ok(None),
             read => {
                 self.check_untracked(name)?;
@@ -221,7 +224,7 @@ impl Project {
     /// # Errors
     /// Fails if the file is missing or not text.
     pub fn unverified_models(&self) -> Result<String, ProjectProblem> {
-        text(MODELS, self.read(MODELS)?)
+        text(MODELS, self.read(MODELS, MIB)?)
     }
 
     /// Reads a key file in `agent-config`, which must be the user's own.
@@ -229,7 +232,7 @@ impl Project {
     /// # Errors
     /// Fails if the file is missing, tracked by git, or does not contain a key.
     pub fn key(&self, file: &str) -> Result<ApiKey, ProjectProblem> {
-        let content = self.read(file)?;
+        let content = self.read(file, MIB)?;
         self.check_untracked(file)?;
         ApiKey::of_file(&content).map_err(|problem| ProjectProblem::Key {
             path: format!("{CONFIG}/{file}"),
@@ -241,18 +244,15 @@ impl Project {
     ///
     /// # Errors
     /// Fails if git tracks one of them, or its index cannot be read.
-    pub fn check_keys_untracked<'k>(
-        &self,
-        key_files: impl IntoIterator<Item = &'k str>,
-    ) -> Result<(), ProjectProblem> {
-        self.there(key_files)
-            .try_for_each(|file| self.check_untracked(file))
+    pub fn check_keys_untracked(&self, key_files: &[&str]) -> Result<(), ProjectProblem> {
+        let mut there = self.there(key_files).into_iter();
+        there.try_for_each(|file| self.check_untracked(file))
     }
 
     /// Returns the given files that exist in `agent-config`.
-    fn there<'k>(&self, files: impl IntoIterator<Item = &'k str>) -> impl Iterator<Item = &'k str> {
-        let files = files.into_iter();
-        files.filter(|file| self.config().join(file).symlink_metadata().is_ok())
+    fn there<'k>(&self, files: &[&'k str]) -> Vec<&'k str> {
+        let is_there = |file: &&str| self.config().join(file).symlink_metadata().is_ok();
+        files.iter().copied().filter(is_there).collect()
     }
 
     fn check_untracked(&self, file: &str) -> Result<(), ProjectProblem> {
@@ -281,10 +281,7 @@ impl Project {
     ///
     /// # Errors
     /// Fails if git does not ignore the folder, or `.gitignore` cannot be read.
-    pub fn check_gitignore<'k>(
-        &self,
-        key_files: impl IntoIterator<Item = &'k str>,
-    ) -> Result<(), ProjectProblem> {
+    pub fn check_gitignore(&self, key_files: &[&str]) -> Result<(), ProjectProblem> {
         let path = self.root.join(GITIGNORE);
         // Git does not follow a link here.
         let read = files::read(&path, Links::Refused, LARGEST);
@@ -313,11 +310,8 @@ impl Project {
     ///
     /// # Errors
     /// Fails if git does not ignore one of them, so that it could be committed by accident.
-    pub fn check_keys_ignored<'k>(
-        &self,
-        key_files: impl IntoIterator<Item = &'k str>,
-    ) -> Result<(), ProjectProblem> {
-        if self.hides(self.there(key_files))? {
+    pub fn check_keys_ignored(&self, key_files: &[&str]) -> Result<(), ProjectProblem> {
+        if self.hides(&self.there(key_files))? {
             Ok(())
         } else if self.root.join(GITIGNORE).symlink_metadata().is_ok() {
             Err(ProjectProblem::NotIgnored)
@@ -336,10 +330,7 @@ impl Project {
     ///
     /// # Errors
     /// Fails if a link leads to a key that git does not ignore there, or git's rules cannot be read.
-    fn hides<'k>(
-        &self,
-        key_files: impl IntoIterator<Item = &'k str>,
-    ) -> Result<bool, ProjectProblem> {
+    fn hides(&self, key_files: &[&str]) -> Result<bool, ProjectProblem> {
         let unreadable = |error| self.unreadable(error);
         let rules = IgnoreRules::load(&self.root).map_err(unreadable)?;
         for file in key_files {
@@ -380,7 +371,7 @@ impl Project {
         further: impl IntoIterator<Item = String>,
     ) -> Redactor {
         let key_files = key_files.into_iter();
-        let files = key_files.filter_map(|file| Some(lossy(self.read(file).ok()?)));
+        let files = key_files.filter_map(|file| Some(lossy(self.read(file, MIB).ok()?)));
         // Short values are often placeholders, such as `none` or `ollama`.
         let is_long = |key: &String| key.len() >= SHORTEST_SECRET;
         let secrets: Vec<String> = files.chain(further.into_iter().filter(is_long)).collect();
@@ -394,11 +385,11 @@ impl Project {
         Redactor::with_values(keys, values.iter().map(AsRef::as_ref))
     }
 
-    fn read(&self, file: &str) -> Result<Vec<u8>, ProjectProblem> {
+    fn read(&self, file: &str, max_bytes: u64) -> Result<Vec<u8>, ProjectProblem> {
         let absolute = self.config().join(file);
         let path = format!("{CONFIG}/{file}");
         // These files, and links in their place, are the user's own.
-        match files::read(&absolute, Links::Followed, max_bytes(file)) {
+        match files::read(&absolute, Links::Followed, max_bytes) {
             Ok(mut content) => {
                 content.drain(..content.len() - without_mark(&content).len());
                 Ok(content)
@@ -424,14 +415,6 @@ fn text(file: &str, content: Vec<u8>) -> Result<String, ProjectProblem> {
         path: format!("{CONFIG}/{file}"),
         offset: error.utf8_error().valid_up_to(),
     })
-}
-
-/// Returns the maximum size in bytes of a file in `agent-config`.
-fn max_bytes(file: &str) -> u64 {
-    match file {
-        "query.txt" | "codeRollup.txt" => 128 * MIB,
-        _ => MIB,
-    }
 }
 
 /// Returns whether a line of `.gitignore` names `agent-config`, at the root or at any depth, or all of its contents.

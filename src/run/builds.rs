@@ -150,7 +150,7 @@ impl<'c> Builds<'c> {
         gate.before_build()?;
         self.script = script_digest(&apart);
         let built = self.ended(self.build_in(scratch, &mut log), log, true)?;
-        let changed = gate.change(&apart.project, &self.context.key_files())?;
+        let changed = gate.change(&apart)?;
         Ok((built, changed))
     }
 
@@ -260,8 +260,7 @@ impl<'c> Builds<'c> {
     /// # Errors
     /// Fails if a file or directory cannot be examined.
     pub fn gate_change(&self) -> Result<Option<GateChanged>, PathError> {
-        self.gate
-            .change(&self.context.project, &self.context.key_files())
+        self.gate.change(self.context)
     }
 
     /// Finishes the log of a build. Returns the build's output and warnings about it.

@@ -18,7 +18,7 @@ use crate::exec::sandbox::settings;
 use crate::project::index::TrackedPaths;
 use crate::project::repositories::{ProjectSearch, RepositoryState};
 use crate::project::repository::DOT_GIT;
-use crate::project::{Project, ProjectProblem, configured};
+use crate::project::{ProjectProblem, configured};
 use crate::record::run_files;
 use crate::sys::files::PathError;
 use crate::sys::text::{escaped, first_lines};
@@ -122,16 +122,13 @@ impl Gate {
         files.iter().filter_map(|path| GatePath::of(path)).collect()
     }
 
-    /// Compares the files and repositories with their recorded state, and checks that git still ignores these key
-    /// files. Returns the change, if any.
+    /// Compares the files and repositories with their recorded state, and checks that git still ignores the key files.
+    /// Returns the change, if any.
     ///
     /// # Errors
     /// Fails if a file or directory cannot be examined.
-    pub fn change(
-        &self,
-        project: &Project,
-        key_files: &[&str],
-    ) -> Result<Option<GateChanged>, PathError> {
+    pub fn change(&self, context: &Context<'_>) -> Result<Option<GateChanged>, PathError> {
+        let (project, key_files) = (&context.project, context.key_files());
         let root = project.root();
         let mut diff = String::new();
         let mut files = self.files.changes(root, &BTreeSet::new(), &mut diff)?;
@@ -144,7 +141,7 @@ impl Gate {
             diff.push_str(&format!("`{}` has another `{pointer}`\n", escaped(path)));
             files.push((path.clone(), "has other values that are protected"));
         }
-        let exposes_keys = match project.check_keys_ignored(key_files.iter().copied()) {
+        let exposes_keys = match project.check_keys_ignored(&key_files) {
             Ok(()) => false,
             Err(ProjectProblem::Unreadable { path, source }) if !is_denied(&source) => {
                 return Err(PathError::of("read", path)(source));

@@ -137,8 +137,8 @@ pub fn survey<'a>(
     }
     let mut missing = NotReady::default();
     missing.note(context.models.as_ref().map_err(Clone::clone));
-    missing.note(project.check_gitignore(context.key_files()));
-    missing.note(project.check_keys_untracked(context.key_files()));
+    missing.note(project.check_gitignore(&context.key_files()));
+    missing.note(project.check_keys_untracked(&context.key_files()));
     missing.note(check_places(project, &purpose));
     let query = missing.note(query(context, choice, recording.as_ref(), &purpose));
     // A report reads all of the code base.
