@@ -1,5 +1,6 @@
 //! The passages of a long text that are most relevant to a query's terms. Pure, and linear in the text's size.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 
@@ -75,14 +76,13 @@ pub(crate) fn ranges(lines: impl IntoIterator<Item = usize>) -> Vec<Range<usize>
 /// counts.
 fn by_score(lines: &[&str], weights: &HashMap<String, f64>) -> Vec<Range<usize>> {
     let passages = passages(lines);
-    let found: Vec<BTreeMap<String, u32>> = passages
+    let found: Vec<BTreeMap<Cow<'_, str>, f64>> = passages
         .iter()
         .map(|passage| {
-            let mut counts: BTreeMap<String, u32> = BTreeMap::new();
-            for term in lines[passage.clone()].iter().flat_map(|line| terms(line)) {
-                if weights.contains_key(&*term) {
-                    *counts.entry(term.into_owned()).or_default() += 1;
-                }
+            let mut counts = BTreeMap::new();
+            let terms = lines[passage.clone()].iter().flat_map(|line| terms(line));
+            for term in terms.filter(|term| weights.contains_key(&**term)) {
+                *counts.entry(term).or_default() += 1.0;
             }
             counts
         })
@@ -93,11 +93,10 @@ fn by_score(lines: &[&str], weights: &HashMap<String, f64>) -> Vec<Range<usize>>
     }
     #[expect(clippy::cast_precision_loss, reason = "passages are few")]
     let all = passages.len() as f64;
-    let score = |counts: &BTreeMap<String, u32>| -> f64 {
-        let of_term = |(term, count): (&String, &u32)| {
-            let count = f64::from(*count);
-            let rarity = (1.0 + all / spread[term.as_str()]).ln();
-            weights[term] * rarity * count / (count + 1.0)
+    let score = |counts: &BTreeMap<Cow<'_, str>, f64>| -> f64 {
+        let of_term = |(term, count): (&Cow<'_, str>, &f64)| {
+            let rarity = (1.0 + all / spread[&**term]).ln();
+            weights[&**term] * rarity * count / (count + 1.0)
         };
         counts.iter().map(of_term).sum()
     };
