@@ -112,12 +112,11 @@ impl Recording {
 
     /// Returns the models of the attempts besides the first one, in order.
     pub fn others(&self) -> Vec<Option<String>> {
-        let mut others = BTreeMap::new();
-        for (id, model, _) in self.steps() {
-            if id.purpose == Purpose::ATTEMPT && id.reask == 0 {
-                others.insert(id.number, Some(model.to_owned()));
-            }
-        }
+        let others: BTreeMap<_, _> = self
+            .steps()
+            .filter(|(id, ..)| id.purpose == Purpose::ATTEMPT && id.reask == 0)
+            .map(|(id, model, _)| (id.number, Some(model.to_owned())))
+            .collect();
         others.into_values().collect()
     }
 
