@@ -15,12 +15,11 @@ use crate::exec::process::{ProcessError, ScriptProblem};
 use crate::exec::sandbox::SandboxMode;
 use crate::model::price::Usd;
 use crate::model::{ModelTable, Purpose, catalogue};
-use crate::project::gitignore::{GITIGNORE, IgnoreRules};
+use crate::project::gitignore::GITIGNORE;
 use crate::project::index::TrackedPaths;
 use crate::project::kind::ProjectKind;
-use crate::project::walk::Walk;
 use crate::project::{
-    CONFIG, EXAMPLE_QUERY, LOGS, PROJECT_GATE, Project, ProjectProblem, QUERY, ROLLUP,
+    CONFIG, EXAMPLE_QUERY, LOGS, PROJECT_GATE, Project, ProjectProblem, QUERY, ROLLUP, walk,
 };
 use crate::record::step::BuildRecord;
 use crate::run::builds::{BuildOptions, Builds, describe};
@@ -47,8 +46,6 @@ const BUILD_TIMEOUT: Duration = Duration::from_mins(30);
 const LAST_LINES: usize = 10;
 /// The maximum number of files left by the build that are named.
 const NAMED: usize = 20;
-/// The maximum number of directory entries examined to find those files.
-const LOOKED_AT: usize = 100_000;
 
 /// Prepares the project.
 ///
@@ -273,15 +270,11 @@ fn try_build(context: &Context<'_>) -> Result<FirstBuild, Failure> {
 /// Returns the paths below `root` that git does not ignore; directories that are not `known` are not searched.
 fn entries(root: &Path, known: Option<&BTreeSet<String>>) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
-    if let Ok(rules) = IgnoreRules::load(root) {
-        let mut walk = Walk::of_project(root, rules, LOOKED_AT);
-        // If the root cannot be read, there is nothing to name.
-        let _ = walk.each(|path, _| {
-            let is_known = known.is_none_or(|known| known.contains(&path));
-            found.insert(path);
-            is_known
-        });
-    }
+    walk::each_in_project(root, |path, _| {
+        let is_known = known.is_none_or(|known| known.contains(&path));
+        found.insert(path);
+        is_known
+    });
     found
 }
 

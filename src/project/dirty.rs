@@ -13,18 +13,15 @@ use gix_index::Entry;
 use gix_index::entry::{Flags, Mode};
 use gix_index::hash::{Kind, ObjectId, hasher};
 
-use super::gitignore::IgnoreRules;
 use super::index::for_each_below;
 use super::problem::ProjectProblem;
 use super::repository::{DOT_GIT, Repository};
-use super::walk::{EntryKind, Walk};
+use super::walk::{self, EntryKind};
 use crate::sys::files::{self, Links, MIB};
 use crate::sys::git::Git;
 
 /// Maximum size in bytes of a file whose content is compared. Larger files are judged by size and time only.
 const LARGEST: u64 = 64 * MIB;
-/// Maximum number of directory entries to examine for untracked files.
-const LOOKED_AT: usize = 100_000;
 
 /// Lists the files below `root`, a path with links resolved, that differ from git's index or are untracked, formatted
 /// like `git status --short` and sorted by path.
@@ -180,13 +177,8 @@ fn has_content(file: &Path, found: &Metadata, id: &ObjectId, kind: Kind) -> bool
 
 /// Returns the files that git neither tracks nor ignores.
 fn untracked(root: &Path, tracked: &HashSet<String>) -> Vec<String> {
-    let Ok(rules) = IgnoreRules::load(root) else {
-        return Vec::new();
-    };
     let mut found = Vec::new();
-    let mut walk = Walk::of_project(root, rules, LOOKED_AT);
-    // If the root itself cannot be read, there are no untracked files.
-    let _ = walk.each(|path, kind| {
+    walk::each_in_project(root, |path, kind| {
         let is_new = !tracked.contains(&path);
         if kind != EntryKind::Directory {
             found.extend(Some(path).filter(|_| is_new));

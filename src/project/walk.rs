@@ -67,12 +67,6 @@ impl<'w> Walk<'w> {
         }
     }
 
-    /// Creates a walk through a whole project.
-    pub fn of_project(root: &'w Path, rules: IgnoreRules, limit: usize) -> Self {
-        let open = |path: &str| files::open_directory(&root.join(path)).map(OwnedFd::from);
-        Self::new(open, Some((rules, String::new())), limit)
-    }
-
     /// Makes a signal end the walk.
     pub fn until(self, interrupt: &'w Interrupt) -> Self {
         Self {
@@ -168,6 +162,19 @@ impl<'w> Walk<'w> {
         }
         Ok(())
     }
+}
+
+/// Maximum number of entries examined in a project.
+const MOST: usize = 100_000;
+
+/// Passes each entry of the project at `root` that git does not ignore to `take`, as [`Walk::each`] does. Returns
+/// whether all were examined: a limited number of them is, and none if the root or git's rules cannot be read.
+pub fn each_in_project(root: &Path, take: impl FnMut(String, EntryKind) -> bool) -> bool {
+    let open = |path: &str| files::open_directory(&root.join(path)).map(OwnedFd::from);
+    IgnoreRules::load(root).is_ok_and(|rules| {
+        let mut walk = Walk::new(open, Some((rules, String::new())), MOST);
+        walk.each(take).is_ok() && !walk.is_cut_short
+    })
 }
 
 /// Joins a directory and a name with a slash; either may be empty.

@@ -13,10 +13,9 @@ use std::path::{Path, PathBuf};
 
 use crate::edit::Digest;
 use crate::edit::beneath::{Beneath, PathEntry, Root};
-use crate::project::gitignore::IgnoreRules;
 use crate::project::index::TrackedPaths;
-use crate::project::walk::{EntryKind, Walk};
-use crate::project::{CONFIG, LOGS, Project};
+use crate::project::walk::EntryKind;
+use crate::project::{CONFIG, LOGS, Project, walk};
 use crate::sys::atomic_file;
 use crate::sys::files::{self, Links, MIB, PathError};
 
@@ -24,8 +23,6 @@ use crate::sys::files::{self, Links, MIB, PathError};
 const FILE: &str = "passed-trees.txt";
 /// Maximum number of trees remembered.
 const REMEMBERED: usize = 200;
-/// A tree with more files is not read, and is therefore always built.
-const MAX_FILES: usize = 100_000;
 
 /// The trees of a project that have passed a build of one kind.
 pub struct PassedTrees<'p> {
@@ -119,20 +116,17 @@ fn state(root: &Path, beneath: &mut Beneath, path: &str) -> io::Result<Vec<u8>> 
 /// Returns the files that git tracks or would add: all but ignored untracked files and this program's own. `None` if
 /// they cannot be determined, or there are too many.
 pub(super) fn files_of(root: &Path) -> Option<BTreeSet<String>> {
-    let rules = IgnoreRules::load(root).ok()?;
     let tracked = TrackedPaths::below(root)
         .ok()
         .into_iter()
         .flat_map(TrackedPaths::files);
     let mut found: BTreeSet<String> = tracked.collect();
-    let mut walk = Walk::of_project(root, rules, MAX_FILES);
-    let walked = walk.each(|path, kind| {
+    let is_whole = walk::each_in_project(root, |path, kind| {
         let is_ours = path == CONFIG || path == LOGS;
         if kind != EntryKind::Directory && !is_ours {
             found.insert(path);
         }
         !is_ours
     });
-    let is_whole = walked.is_ok() && !walk.is_cut_short;
     is_whole.then_some(found)
 }

@@ -14,12 +14,9 @@ use nucleo_matcher::{Config, Matcher};
 
 use super::CommandHint;
 use super::channel::Wake;
-use crate::project::gitignore::IgnoreRules;
-use crate::project::walk::{EntryKind, Walk};
+use crate::project::walk::{self, EntryKind};
 use crate::sys::text::is_deceptive;
 
-/// The maximum number of the project's entries read.
-const LOOKED_AT: usize = 100_000;
 /// The maximum number of candidates, which can be scrolled.
 const MOST: usize = 50;
 
@@ -89,12 +86,8 @@ impl ProjectPaths {
 /// Returns the files and directories below `root` that git does not ignore, those nearest the root first.
 /// Directories end with a slash.
 fn paths_below(root: &Path) -> Vec<String> {
-    let Ok(rules) = IgnoreRules::load(root) else {
-        return Vec::new();
-    };
     let mut found = Vec::new();
-    // If the root cannot be read, the list is empty.
-    let _ = Walk::of_project(root, rules, LOOKED_AT).each(|path, kind| {
+    walk::each_in_project(root, |path, kind| {
         let is_shown = !path.contains(is_deceptive);
         let slash = if kind == EntryKind::Directory {
             "/"
