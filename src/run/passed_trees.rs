@@ -116,11 +116,8 @@ fn state(root: &Path, beneath: &mut Beneath, path: &str) -> io::Result<Vec<u8>> 
 /// Returns the files that git tracks or would add: all but ignored untracked files and this program's own. `None` if
 /// they cannot be determined, or there are too many.
 pub(super) fn files_of(root: &Path) -> Option<BTreeSet<String>> {
-    let tracked = TrackedPaths::below(root)
-        .ok()
-        .into_iter()
-        .flat_map(TrackedPaths::files);
-    let mut found: BTreeSet<String> = tracked.collect();
+    let tracked = TrackedPaths::below(root).unwrap_or_default();
+    let mut found: BTreeSet<String> = tracked.files().collect();
     let is_whole = walk::each_in_project(root, |path, kind| {
         let is_ours = path == CONFIG || path == LOGS;
         if kind != EntryKind::Directory && !is_ours {
