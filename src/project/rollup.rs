@@ -73,12 +73,15 @@ pub fn sections<'t>(rollup: &'t str, root: &Path) -> Vec<RollupFile<'t>> {
     sections
 }
 
-/// Returns whether `rollup`, parsed into these sections, can be compared to the disk: it begins with a header, or a
-/// header names an existing file. In text of another form, a line may look like a header by chance.
-pub fn is_comparable(rollup: &str, sections: &[RollupFile<'_>]) -> bool {
+/// Like [`sections`]; `None` if `rollup` cannot be compared to the disk: it neither begins with a header, nor does a
+/// header name an existing file. In text of another form, a line may look like a header by chance.
+pub fn comparable<'t>(rollup: &'t str, root: &Path) -> Option<Vec<RollupFile<'t>>> {
+    let sections = sections(rollup, root);
     let is_first = |header: Header<'_>| rollup[..header.start].trim().is_empty();
-    let mut states = sections.iter().map(|section| section.state);
-    next_header(rollup, 0).is_some_and(is_first) || states.any(|it| it != RollupState::Gone)
+    let is_there = |section: &RollupFile<'_>| section.state != RollupState::Gone;
+    let is_comparable =
+        next_header(rollup, 0).is_some_and(is_first) || sections.iter().any(is_there);
+    is_comparable.then_some(sections)
 }
 
 /// Formats the header line of the file at `path`.
@@ -183,8 +186,8 @@ mod tests {
             ("\n--- gone ---\nx\n", true),
             ("preface\n--- there ---\ny\n", true),
         ] {
-            let sections = sections(rollup, dir.path());
-            assert_eq!(is_comparable(rollup, &sections), expected, "{rollup:?}");
+            let sections = comparable(rollup, dir.path());
+            assert_eq!(sections.is_some(), expected, "{rollup:?}");
         }
     }
 

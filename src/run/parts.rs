@@ -56,10 +56,7 @@ impl Parts {
         let Fit::TooLarge { window } = estimate::fit(&estimate::measure(&whole), spec) else {
             return None;
         };
-        let mut sections = rollup::sections(&inputs.rollup, root);
-        if !rollup::is_comparable(&inputs.rollup, &sections) {
-            return None;
-        }
+        let mut sections = rollup::comparable(&inputs.rollup, root)?;
         sections.sort_by_key(|section| section.path);
         // Prompts of this size fit even if the estimate is too low by its margin.
         let limit = window / 5 * 4;

@@ -216,14 +216,12 @@ impl Resumption {
             });
             differing.extend(other.map(|(path, _)| path.clone()));
         } else {
-            let sections = rollup::sections(&self.inputs.rollup, root);
-            let is_other = |section: &&rollup::RollupFile<'_>| {
+            let sections = rollup::comparable(&self.inputs.rollup, root).unwrap_or_default();
+            let is_other = |section: &rollup::RollupFile<'_>| {
                 section.state != RollupState::Same && !is_own(section.path)
             };
-            if rollup::is_comparable(&self.inputs.rollup, &sections) {
-                let other = sections.iter().filter(is_other);
-                differing.extend(other.map(|section| section.path.to_owned()));
-            }
+            let other = sections.into_iter().filter(is_other);
+            differing.extend(other.map(|section| section.path.to_owned()));
         }
         let mut found = ResumedTree::default();
         if !differing.is_empty() {

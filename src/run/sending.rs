@@ -102,8 +102,8 @@ fn stale(sections: &[RollupFile<'_>]) -> Option<SendingProblem> {
 /// Compares `rollup` with the code base below `root`. Returns the difference, if any, and the model's view of the
 /// files. With `may_be_stale`, replies may replace files despite a difference.
 pub fn compare(rollup: &str, root: &Path, may_be_stale: bool) -> (Option<SendingProblem>, Shown) {
-    let sections = rollup::sections(rollup, root);
-    let known = rollup::is_comparable(rollup, &sections).then_some(&*sections);
+    let sections = rollup::comparable(rollup, root);
+    let known = sections.as_deref();
     let problem = known.map_or(Some(SendingProblem::NoFiles), stale);
     (problem, Shown::of(known, root, may_be_stale))
 }
