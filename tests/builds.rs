@@ -64,7 +64,8 @@ fn its_time_is_limited_and_its_group_ends_with_it() {
     );
     let run = project
         .run(&["--build-timeout", "1s", "--sandbox", "off"])
-        .exits(1);
+        .exits(1)
+        .says(&["ended after 1s without finishing (`--build-timeout`)"]);
     let log = run.logged("initial-build.txt");
     assert!(log.starts_with("ended after 1s without finishing"), "{log}");
     assert!(log.ends_with("before\n"));

@@ -29,7 +29,7 @@ use crate::record::run_log::BuildLog;
 use crate::record::step::Step;
 use crate::run::active::Run;
 use crate::run::baseline::Passed;
-use crate::run::builds::describe;
+use crate::run::builds::explain;
 use crate::run::context::{Context, ModelChoice};
 use crate::run::not_ready::NotReady;
 use crate::run::outcome::{Failure, Outcome};
@@ -393,7 +393,7 @@ impl Commit<'_> {
                 let (step, status) = best.unwrap_or((&step, status));
                 return Err(CommandError::BuildFailed {
                     repairs: self.repairs,
-                    status: describe(status),
+                    status: explain(status),
                     log: work.run.log.path_of(step, Artifact::Build),
                     can_go_on: !self.are_several,
                 }

@@ -6,7 +6,7 @@
 
 use std::fs;
 
-use super::builds::{BuildOptions, Builds, describe};
+use super::builds::{BuildOptions, Builds, explain};
 use super::context::Context;
 use super::error::RunError;
 use super::not_ready::NotReady;
@@ -74,7 +74,7 @@ impl BuildOptions<'_> {
             return Err(NotReady::of(RunError::BaselineChangesGate(changed.to_string())).into());
         }
         if !built.status.passed() {
-            let (status, end) = (describe(built.status), end_of(&built.output));
+            let (status, end) = (explain(built.status), end_of(&built.output));
             return Err(NotReady::of(RunError::BaselineFails { status, end }).into());
         }
         let uncontained = builds.uncontained.take().into_iter();

@@ -341,6 +341,15 @@ pub fn describe(status: BuildStatus) -> String {
     }
 }
 
+/// Describes the end of a build for the user, who can give it longer.
+pub fn explain(status: BuildStatus) -> String {
+    let limit = match status {
+        BuildStatus::TimedOut(_) => " (`--build-timeout`)",
+        BuildStatus::Exited(_) | BuildStatus::Signaled(_) => "",
+    };
+    format!("{}{limit}", describe(status))
+}
+
 /// Makes a scratch tree over the project.
 ///
 /// # Errors

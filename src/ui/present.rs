@@ -439,6 +439,8 @@ impl ToolUse {
             }
             _ if self.is_order => self.verb.order(&self.name),
             None => doing,
+            // It was not done.
+            Some(end) if end.failed => self.verb.order(&self.name),
             Some(_) => done,
         };
         let (sign, style) = match &self.result {

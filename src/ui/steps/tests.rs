@@ -139,6 +139,13 @@ fn a_tool_is_a_line() {
         ),
         (
             vec![
+                tool("COMMAND", "rm x"),
+                result("COMMAND", "nobody allowed it", None, true),
+            ],
+            &["✗ $ rm x (failed, 3.2s)", "    nobody allowed it"],
+        ),
+        (
+            vec![
                 tool("UPDATE_TASK_LIST", ""),
                 result("UPDATE_TASK_LIST", "x", None, false),
             ],
