@@ -118,10 +118,7 @@ pub enum RunError {
     UnknownModel { name: String, known: String },
     /// The vendor no longer serves the requested model.
     #[error("the model `{name}` is retired: `{successor}` is its successor")]
-    #[diagnostic(
-        code("usage"),
-        help("`--model {successor}` asks it")
-    )]
+    #[diagnostic(code("usage"), help("`--model {successor}` asks it"))]
     RetiredModel {
         /// The requested name.
         name: String,
@@ -232,7 +229,8 @@ pub struct DoesNotFit {
 fn ways_to(name: &str) -> String {
     match catalogue::known(name) {
         Some(known) if known.entry.is_some() => format!(" --add {name}` adds it"),
-        _ => "` shows them; `agent-config/models.json` and `~/.agent/models.json` add others".to_owned(),
+        _ => "` shows them; `agent-config/models.json` and `~/.agent/models.json` add others"
+            .to_owned(),
     }
 }
 

@@ -61,7 +61,8 @@ pub struct NotPermitted {
 impl NotPermitted {
     fn way_out(&self) -> String {
         if self.is_asked_always {
-            "commands that delete, overwrite or commit, and unclear ones, are always asked about".to_owned()
+            "commands that delete, overwrite or commit, and unclear ones, are always asked about"
+                .to_owned()
         } else {
             format!(
                 "allow the tools in `{FILE}`, or commands by a prefix, and run `code-commit chat trust`"

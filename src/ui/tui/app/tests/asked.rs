@@ -248,7 +248,10 @@ fn enter_with_a_draft_says_what_answers_and_exit_leaves() {
     assert_eq!(typed(&mut app, "use it"), []);
     assert!(shown(&mut app, 60, 24).contains("Ctrl-C clears your draft"));
     app.composer.clear();
-    let left = [ScreenEffect::Send(FromScreen::Leave(Signal::Int)), ScreenEffect::Stop];
+    let left = [
+        ScreenEffect::Send(FromScreen::Leave(Signal::Int)),
+        ScreenEffect::Stop,
+    ];
     assert_eq!(typed(&mut app, "/exit"), left);
 }
 
@@ -266,7 +269,10 @@ fn an_agent_of_one_task_keeps_what_it_does_not_read_in_the_input() {
     assert!(app.queue.is_empty());
     assert!(shown(&mut app, 60, 24).contains("nothing is read until the agent asks"));
     app.composer.clear();
-    let left = [ScreenEffect::Send(FromScreen::Leave(Signal::Int)), ScreenEffect::Stop];
+    let left = [
+        ScreenEffect::Send(FromScreen::Leave(Signal::Int)),
+        ScreenEffect::Stop,
+    ];
     assert_eq!(typed(&mut app, "/quit"), left);
 }
 
