@@ -242,6 +242,26 @@ fn unrepairable_plan_is_made_again() {
 }
 
 #[test]
+fn plan_whose_steps_are_lost_before_the_summary_is_made_again() {
+    let (content, what) = damaged()[2].clone();
+    let (summary, work) = whole()
+        .split_last()
+        .map(|(last, work)| (last.clone(), work.to_vec()))
+        .unwrap();
+    assert!(summary.contains("log_entry"), "{summary}");
+    let unreadable = ["no", "no", "no", "# Plan: A\n\n## Goal\nA\n"].map(str::to_owned);
+    let answers = [work, unreadable.to_vec(), whole()].concat();
+    let (plan, server) = PlanProject::scripted(&answers);
+    plan.work("Make a.txt").exits(5);
+    let document = plan.sessions().pop().unwrap().join("plan_doc.md");
+    fs::write(&document, &content).unwrap();
+    fs::remove_file(plan.project.path("a.txt")).unwrap();
+    let run = plan.run(&["--resume", "-p", ""]).exits(0);
+    run.says(&[what, "what the model made of it"]);
+    assert_eq!(queries(&server), answers.len());
+}
+
+#[test]
 fn damaged_document_with_open_steps_is_repaired_for_a_new_request() {
     let (content, what) = damaged()[1].clone();
     let mut answers = whole();

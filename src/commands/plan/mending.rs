@@ -50,9 +50,10 @@ impl Stages<'_, '_, '_> {
         let stored = &self.place.base.stored;
         let (by, is_lost) = match &mended {
             Some(mended) => {
-                let works = stored.state(|state| state.stage == PlanStage::Execution);
+                let stage = stored.state(|state| state.stage);
+                let needs_steps = matches!(stage, PlanStage::Execution | PlanStage::Summary);
                 let has_none = mended.plan().tasks.is_empty();
-                ("what the model made of it", works && has_none)
+                ("what the model made of it", needs_steps && has_none)
             }
             None => ("an empty plan", true),
         };
