@@ -22,7 +22,7 @@ use crate::project::{
     CONFIG, EXAMPLE_QUERY, LOGS, PROJECT_GATE, Project, ProjectProblem, QUERY, ROLLUP, walk,
 };
 use crate::record::step::BuildRecord;
-use crate::run::builds::{BuildOptions, Builds, explain};
+use crate::run::builds::{BuildOptions, Builds, describe};
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::{keys, recovery};
@@ -240,7 +240,7 @@ fn try_build(context: &Context<'_>) -> Result<FirstBuild, Failure> {
         Ok(report) => {
             // The summary also gives the reasons.
             let record = builds.report(&report, Vec::new());
-            let status = explain(report.status);
+            let status = describe(report.status);
             (report.status.passed(), status, Some(record))
         }
         Err(error) => match error.downcast_ref() {

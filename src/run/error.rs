@@ -118,7 +118,10 @@ pub enum RunError {
     UnknownModel { name: String, known: String },
     /// The vendor no longer serves the requested model.
     #[error("the model `{name}` is retired: `{successor}` is its successor")]
-    #[diagnostic(code("usage"), help("`--model {successor}` asks it"))]
+    #[diagnostic(
+        code("usage"),
+        help("`--model {successor}` asks it, and in a chat `/model {successor}`")
+    )]
     RetiredModel {
         /// The requested name.
         name: String,
@@ -229,7 +232,7 @@ pub struct DoesNotFit {
 fn ways_to(name: &str) -> String {
     match catalogue::known(name) {
         Some(known) if known.entry.is_some() => format!(" --add {name}` adds it"),
-        _ => "` shows them; `agent-config/models.json` and `~/.agent/models.json` add others"
+        _ => "` shows them, and in a chat `/model`; `agent-config/models.json` and `~/.agent/models.json` add others"
             .to_owned(),
     }
 }

@@ -230,9 +230,13 @@ fn an_account_that_is_chosen_holds_for_its_vendor_until_another_one_of_it_is() {
         account("work", "anthropic", key),
         account("spare", "anthropic", "sk-ant-api03-of-nobody"),
         account("gem", "gemini", "AIza-gemini-1"),
+        {"name": "bad", "provider": "anthropic", "api_key_command": ["false"]},
     ]});
     for (typed, key) in [
         ("/login spare\n/login work\none\n/login gem\ntwo\n", key),
+        ("/login work\n/login gem\n/logout\none\ntwo\n", key),
+        // The request that lacked the key is sent with the next one.
+        ("/login bad\none\n/login work\ntwo\n", key),
         // By the usual rules, the variable's.
         ("/login work\n/login spare\n/logout\none\ntwo\n", KEY),
     ] {

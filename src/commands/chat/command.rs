@@ -4,6 +4,7 @@
 //! on a request, and `talk` handles the user's input.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::args::{ChatArgs, ChatCommand};
@@ -99,7 +100,7 @@ fn headless(
         return Err(InputError::Blank.into());
     }
     let own = request.and_then(slash::split);
-    let chosen = models::choose(context, &options.choice, Vec::new(), None)?;
+    let chosen = models::choose(context, &options.choice, BTreeMap::new(), None)?;
     let reporter = without_key(context, &chosen);
     let context = &redacted(context, &reporter);
     let shared = SharedMode::new(mode.unwrap_or_default());
@@ -203,7 +204,7 @@ fn talk_until_left(
     mut leave: impl FnMut(&ChatPlace<'_>),
 ) -> Result<(), Failure> {
     let mut options = options.clone();
-    let (mut briefing, mut permissions, mut accounts) = (None, None, Vec::new());
+    let (mut briefing, mut permissions, mut accounts) = (None, None, BTreeMap::new());
     let unfinished = Unfinished::default();
     // The table includes the vendor's list of models, in case the user has chosen a model from it.
     let mut table = None;
@@ -235,8 +236,12 @@ fn talk_until_left(
         leave(&place);
         match talked? {
             TalkEnd::Left => return Ok(()),
-            TalkEnd::Reopen(Some(another)) => accounts.push(another),
-            TalkEnd::Reopen(None) => accounts.clear(),
+            TalkEnd::Reopen(provider, Some(account)) => {
+                accounts.insert(provider, account);
+            }
+            TalkEnd::Reopen(provider, None) => {
+                accounts.remove(&provider);
+            }
         }
         user.borrow_mut().show(ToScreen::SettingUp);
         options.session = SessionChoice::Named(place.id());

@@ -3,6 +3,7 @@
 //! Reads and writes the accounts, and asks the vendor whether a key is valid. Guarantees that a rejected key is not
 //! stored, and that no message shows a key.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::error::ChatError;
@@ -74,15 +75,15 @@ impl ChatKey {
     }
 }
 
-/// Selects the key for a model: that of the account of its vendor that the user has chosen last in the session, or else
-/// the one found by [`keys::find`]. Replays need no key.
+/// Selects the key for a model: that of the account that the user has chosen for its vendor in the session, or else the
+/// one found by [`keys::find`]. Replays need no key.
 ///
 /// # Errors
 /// Fails if the accounts cannot be used, or a signal arrives. A missing key is not an error.
 pub fn key(
     context: &Context<'_>,
     choice: &ModelChoice,
-    chosen: &[String],
+    chosen: &BTreeMap<Provider, String>,
     spec: &ModelSpec,
 ) -> Result<ChatKey, Error> {
     let accounts = opened(context)?;
@@ -91,21 +92,16 @@ pub fn key(
         let found = Ok(None);
         return Ok(ChatKey { found, others });
     }
-    let (mut vendors, mut fitting) = (Vec::new(), None);
-    for account in chosen.iter().rev().filter_map(|name| accounts.named(name)) {
-        // Only the latest of a vendor counts.
-        if vendors.contains(&account.provider) {
-            continue;
-        }
-        vendors.push(account.provider);
+    let mut fitting = None;
+    for account in chosen.values().filter_map(|name| accounts.named(name)) {
         let found = keys::of_account(context, account);
         others.extend(found.as_ref().map(|found| found.key.clone()));
         if account.provider == spec.provider && keys::takes_accounts(spec) {
-            fitting = Some(found.map_err(NoKey::ending)?);
+            fitting = Some(found);
         }
     }
     let found = match fitting {
-        Some(found) => Ok(Some(found)),
+        Some(found) => found.map(Some),
         None => by_rule(context, &accounts, spec),
     };
     if let Err(NoKey::Interrupted(interrupted)) = found {
@@ -234,6 +230,8 @@ pub fn logout(context: &Context<'_>) -> Result<Outcome, Failure> {
 pub struct SignIn {
     done: String,
     warnings: Vec<String>,
+    /// The vendor whose account changes.
+    pub provider: Provider,
     /// The account used from now on, if the user has signed in.
     pub account: Option<String>,
 }
@@ -338,6 +336,7 @@ fn signed_in(
             ),
         },
         warnings: warning.into_iter().chain(overridden).collect(),
+        provider,
         account: Some(account.to_owned()),
     }
 }
@@ -359,6 +358,7 @@ fn sign_out(home: &Path, environment: &Environment) -> Result<SignIn, Error> {
     Ok(SignIn {
         done,
         warnings: overridden.into_iter().collect(),
+        provider,
         account: None,
     })
 }

@@ -2,6 +2,7 @@
 //!
 //! Reads `models.json` in the agent's home, creating it if it is missing. Sends nothing.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::error::ChatError;
@@ -9,7 +10,7 @@ use super::login::{self, ChatKey};
 use crate::commands::models::HOME_FILE;
 use crate::commands::talk::menu::model_menu;
 use crate::model::price::Rates;
-use crate::model::{CHAT_MODELS, ListedModel, ModelSpec, ModelTable, ToolForm, served};
+use crate::model::{CHAT_MODELS, ListedModel, ModelSpec, ModelTable, Provider, ToolForm, served};
 use crate::project::home;
 use crate::record::replay::Recording;
 use crate::run::agent_models;
@@ -68,8 +69,8 @@ pub struct ChosenModel {
     pub spec: ModelSpec,
     /// The key for its server.
     pub key: ChatKey,
-    /// The accounts that the user has chosen in the session, the latest last.
-    pub accounts: Vec<String>,
+    /// The accounts that the user has chosen in the session, by vendor.
+    pub accounts: BTreeMap<Provider, String>,
 }
 
 /// Selects the model named by `choice`, or else the recorded one, or else the default, together with its key, which is
@@ -81,7 +82,7 @@ pub struct ChosenModel {
 pub fn choose(
     context: &Context<'_>,
     choice: &ModelChoice,
-    accounts: Vec<String>,
+    accounts: BTreeMap<Provider, String>,
     table: Option<ModelTable>,
 ) -> Result<ChosenModel, Error> {
     let table = table.map_or_else(|| self::table(context, &login::home(context)?), Ok)?;

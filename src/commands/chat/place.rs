@@ -4,6 +4,7 @@
 //! its models.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -29,7 +30,7 @@ use crate::commands::workspace::{AgentOptions, Workspace, check_project, stored}
 use crate::exec::sandbox::SandboxMode;
 use crate::model::message::Role;
 use crate::model::usage::Usage;
-use crate::model::{ModelTable, Purpose};
+use crate::model::{ModelTable, Provider, Purpose};
 use crate::project::home::{AGENT_FOLDER, CHAT};
 use crate::record::event::Event;
 use crate::record::mode::{Mode, SharedMode};
@@ -78,8 +79,8 @@ pub struct ChatPlace<'c> {
     pub table: ModelTable,
     /// The key for the current model.
     key: ChatKey,
-    /// The accounts that the user has chosen in the session, the latest last.
-    accounts: Vec<String>,
+    /// The accounts that the user has chosen in the session, by vendor.
+    accounts: BTreeMap<Provider, String>,
     /// Measures how much of the model's window is used.
     pub meter: Meter,
     /// The to-do list.

@@ -38,8 +38,8 @@ use crate::ui::tui::{CommandHint, Menu, Submission, ToScreen};
 pub enum TalkEnd {
     /// The user has left.
     Left,
-    /// Everything must be set up again, with this account; `None` selects one by the usual rules.
-    Reopen(Option<String>),
+    /// Everything must be set up again, with this account for the vendor; `None` selects one by the usual rules.
+    Reopen(Provider, Option<String>),
 }
 
 /// The answer to `/copy` without a screen.
@@ -353,7 +353,7 @@ impl Chat<'_, '_> {
         if let Some(request) = self.without_key.take_if(|_| message.account.is_some()) {
             self.user.borrow_mut().send(request);
         }
-        self.end = TalkEnd::Reopen(message.account);
+        self.end = TalkEnd::Reopen(message.provider, message.account);
         let mut processes = self.place.base.processes.borrow_mut().list();
         processes.retain(|process| process.status.is_none());
         let running: Vec<String> = processes.into_iter().map(|process| process.id).collect();
