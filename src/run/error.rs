@@ -120,7 +120,7 @@ pub enum RunError {
     #[error("the model `{name}` is retired: `{successor}` is its successor")]
     #[diagnostic(
         code("usage"),
-        help("`--model {successor}` asks it, and in a chat `/model {successor}`")
+        help("`--model {successor}` asks it, and at a prompt `/model {successor}`")
     )]
     RetiredModel {
         /// The requested name.
@@ -232,7 +232,7 @@ pub struct DoesNotFit {
 fn ways_to(name: &str) -> String {
     match catalogue::known(name) {
         Some(known) if known.entry.is_some() => format!(" --add {name}` adds it"),
-        _ => "` shows them, and in a chat `/model`; `agent-config/models.json` and `~/.agent/models.json` add others"
+        _ => "` shows them, and at a prompt `/model`; `agent-config/models.json` and `~/.agent/models.json` add others"
             .to_owned(),
     }
 }
