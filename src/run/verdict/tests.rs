@@ -31,7 +31,14 @@ fn a_path_shows_what_is_the_gate() {
         ),
         (
             FileKind::Settings,
-            "Makefile CMakeLists.txt cmake/x.cmake Rakefile Makefile.toml build.gradle app/build.gradle.kts",
+            "Makefile CMakeLists.txt cmake/x.cmake Rakefile Makefile.toml build.gradle app/build.gradle.kts \
+             pnpm-workspace.yaml vite.config.mts gulpfile.js nx.json App.sln go.work build.xml build.sbt \
+             mix.exs build.zig",
+        ),
+        (
+            // They are imported in place of the runners.
+            FileKind::Settings,
+            "unittest.py src/pytest.py",
         ),
         (FileKind::Either, "setup.py"),
         (FileKind::Document, "README.md docs/a.txt CHANGELOG.md"),
@@ -106,6 +113,24 @@ fn the_gate_of_a_manifest_is_laid_back_and_its_dependencies_are_not() {
             "[package]\nname = \"a\"\n[dependencies]\na = \"1\"\n[lints.clippy]\nall = \"deny\"\n",
             "[package]\nname = \"a\"\nautotests = false\n[dependencies]\na = \"2\"\n[lints.clippy]\nall = \"allow\"\n",
             "[package]\nname = \"a\"\n[dependencies]\na = \"2\"\n[lints.clippy]\nall = \"deny\"\n",
+        ),
+        (
+            "package.json",
+            r#"{"workspaces": ["a", "b"], "version": "1"}"#,
+            r#"{"workspaces": ["a"], "version": "2"}"#,
+            "{\n\"version\": \"2\",\n\"workspaces\": [\n  \"a\",\n  \"b\"\n]\n}\n",
+        ),
+        (
+            "Cargo.toml",
+            "[workspace]\nmembers = [\n  \"a\",\n  \"b\",\n]\n[workspace.dependencies]\nx = \"1\"\n",
+            "[workspace]\nmembers = [\"a\"]\n[workspace.dependencies]\nx = \"2\"\n",
+            "[workspace]\nmembers = [\n  \"a\",\n  \"b\",\n]\n[workspace.dependencies]\nx = \"2\"\n",
+        ),
+        (
+            ".npmrc",
+            "registry=https://a\n",
+            "registry=https://b\nscript-shell=/bin/true\n",
+            "registry=https://b\n",
         ),
         (
             "Cargo.toml",
