@@ -98,6 +98,46 @@ fn nothing_of_a_failing_run_reaches_the_project_unless_it_is_to_be_kept() {
 }
 
 #[test]
+fn what_a_failed_run_has_made_is_kept_as_a_diff() {
+    let server = ModelServer::gemini(&[ONE; 4]);
+    let project = TestProject::new().with(&server).build(BUILD);
+    let run = project.run(&["--scratch"]).exits(1);
+    let kept = format!("{}/unapplied.diff", run.result()["log"].as_str().unwrap());
+    let run = run.says(&[&format!("nothing was applied; what the run has made is in `{kept}`")]);
+    assert!(run.logged("unapplied.diff").contains("+one\n"));
+}
+
+#[test]
+fn a_reply_is_not_applied_in_part_where_its_build_replaces_a_file() {
+    for replaced in ["ln -sf b.txt a.txt", "rm a.txt; mkdir a.txt", "printf '\\377' > a.txt"] {
+        let server = ModelServer::gemini(&["^^^a.txt\none\n^^^end\n^^^b.txt\none\n^^^end\n"]);
+        let project = TestProject::new()
+            .with(&server)
+            .file("a.txt", "old\n")
+            .build(replaced);
+        let run = project.run(&["--scratch", "--sandbox", "off"]).exits(6);
+        let run = run.says(&[
+            "nothing was applied: the build has made `a.txt` something other than a text file",
+        ]);
+        assert_eq!(project.read("a.txt"), "old\n", "{replaced}");
+        assert!(!project.path("b.txt").exists(), "{replaced}");
+        assert_eq!(run.result()["tree"], "unchanged");
+    }
+}
+
+#[test]
+fn no_special_mode_bit_comes_over() {
+    let server = ModelServer::gemini(&["^^^a.txt\none\n^^^end\n"]);
+    let project = TestProject::new()
+        .with(&server)
+        .file("a.txt", "old\n")
+        .build("chmod 6755 a.txt");
+    project.run(&["--scratch", "--sandbox", "off"]).exits(0);
+    let mode = project.path("a.txt").metadata().unwrap().permissions().mode();
+    assert_eq!(mode & 0o7777, 0o755);
+}
+
+#[test]
 fn ignored_files_come_over_with_their_times_if_they_are_wanted() {
     let server = ModelServer::gemini(&[TWO, ONE, TWO]);
     let build = "mkdir -p target/x/y; echo new > target/x/y/z; touch -d '2001-02-03 04:05:06Z' target/x/y/z; \

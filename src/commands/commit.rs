@@ -170,7 +170,7 @@ fn end(
     match &result {
         Err(error) if is_moved(error) && !tree.is_apart() => {}
         Err(error) if reverts || error.exit() == Exit::LocalIo => {
-            tree.put_back(&mut run);
+            closing::take_back(&mut run, &mut tree);
         }
         // Changes that resumed runs left on disk are part of this change.
         _ if !tree.is_as_before() => run.record.tree = TreeState::Changed,
@@ -194,7 +194,7 @@ fn end(
     };
     result = judged(context, cli, &mut run, change, result);
     if has_passed && result.is_err() && reverts {
-        tree.put_back(&mut run);
+        closing::take_back(&mut run, &mut tree);
         run.record.stat = None;
     }
     let result = bring(&mut run, &mut tree, result);

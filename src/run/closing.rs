@@ -85,15 +85,31 @@ pub fn lines_so_far<'f>(
     stat.added() + stat.removed()
 }
 
-/// Discards the run's changes in its scratch tree. The run's folder keeps them as a diff.
-pub fn drop_unapplied(run: &mut Run<'_>, tree: &mut RunTree<'_>) {
-    let diff = diff_so_far(tree);
-    if !diff.is_empty()
-        && let Err(unlogged) = run.log.text(UNAPPLIED, &diff)
-    {
-        run.warn(unlogged.to_string());
+/// Takes back what a failed run has applied. If that was in a scratch tree, the run's folder keeps it as a diff.
+pub fn take_back(run: &mut Run<'_>, tree: &mut RunTree<'_>) {
+    if !tree.is_apart() {
+        tree.put_back(run);
+    } else if drop_unapplied(run, tree) {
+        run.warn(format!(
+            "nothing was applied; what the run has made is in `{}/{UNAPPLIED}`, for `git apply`",
+            run.log.name()
+        ));
     }
+}
+
+/// Discards the run's changes in its scratch tree. The run's folder keeps them as a diff; returns whether it has one.
+pub fn drop_unapplied(run: &mut Run<'_>, tree: &mut RunTree<'_>) -> bool {
+    let diff = diff_so_far(tree);
+    let logged = (!diff.is_empty()).then(|| run.log.text(UNAPPLIED, &diff));
     tree.put_back(run);
+    match logged {
+        None => false,
+        Some(Ok(())) => true,
+        Some(Err(unlogged)) => {
+            run.warn(unlogged.to_string());
+            false
+        }
+    }
 }
 
 fn stat(changes: &[FileChange], too_large: Vec<FileStat>) -> Stat {

@@ -183,6 +183,13 @@ pub enum RunError {
         changed: Vec<String>,
         folder: String,
     },
+    /// A build has replaced a file of a reply in the scratch tree.
+    #[error("nothing was applied: the build has made `{path}` something other than a text file")]
+    #[diagnostic(
+        code("/disk/never"),
+        help("have the build leave the reply's files in place; see the output of the last build")
+    )]
+    NoText { path: String },
     /// No folder of a run has that name.
     #[error("there is no run at `{}`", .0.display())]
     #[diagnostic(

@@ -411,6 +411,8 @@ impl<'c> RunTree<'c> {
             match text {
                 Ok(Ok(None)) if is_gone => files.push((path, EditKind::Remove)),
                 Ok(Ok(Some(text))) => files.push((path, EditKind::Write(text))),
+                // Of the replies' files, all are brought or none.
+                _ if scope == Brought::Replies => return Err(RunError::NoText { path }.into()),
                 _ => _ = left.insert(path),
             }
         }
@@ -456,9 +458,9 @@ impl<'c> RunTree<'c> {
     fn made_mode(&self, path: &str) -> Option<Permissions> {
         let opened = Beneath::open(&self.root).and_then(|mut root| root.file(path));
         let made = opened.ok()??.metadata().ok()?;
-        let before = self.saved(path).map(|saved| saved.mode);
-        let mode = made.permissions();
-        (before != Some(mode.mode() & 0o7777)).then_some(mode)
+        let before = self.saved(path).map(|saved| saved.mode & 0o777);
+        let mode = made.permissions().mode() & 0o777;
+        (before != Some(mode)).then(|| Permissions::from_mode(mode))
     }
 
     /// Returns whether the changes of the run have yet to be brought to the project.

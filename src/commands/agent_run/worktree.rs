@@ -61,11 +61,15 @@ impl<'c> Worktree<'c> {
             return result;
         }
         tree.observe(run);
-        let result = result.and_then(|done| tree.bring(run, Brought::All).map(|()| done));
-        if result.is_err() && tree.is_apart() {
+        if result.is_err() {
+            closing::take_back(run, &mut tree);
+            return result;
+        }
+        let brought = tree.bring(run, Brought::All);
+        if brought.is_err() && tree.is_apart() {
             closing::drop_unapplied(run, &mut tree);
         }
-        result
+        result.and_then(|done| brought.map(|()| done))
     }
 
     /// Reports the changes of the run and the warnings about them, before it ends.
