@@ -298,6 +298,24 @@ fn a_partly_visible_list_shows_its_range() {
 }
 
 #[test]
+fn a_request_that_ends_in_a_directory_is_sent_by_enter() {
+    let project = tempfile::tempdir().unwrap();
+    fs::create_dir(project.path().join("src")).unwrap();
+    fs::write(project.path().join("src/lib.rs"), "").unwrap();
+    let mut composer = Composer::new(ComposerOptions {
+        root: project.path().to_owned(),
+        ..ComposerOptions::default()
+    });
+    type_in(&mut composer, "look at @sr");
+    while composer.paths.listed().is_empty() {
+        std::thread::yield_now();
+    }
+    composer.key(key(KeyCode::Tab));
+    assert_eq!(composer.text(), "look at @src/");
+    assert_eq!(sent(&mut composer).text, "look at @src/");
+}
+
+#[test]
 fn commands_are_completed_with_what_they_do() {
     let mut composer = composer();
     composer.set_commands(vec![
