@@ -108,7 +108,7 @@ pub enum RunError {
     #[diagnostic(
         code("/stale"),
         help(
-            "put these files back as they were then, or all of them by `code-commit undo {folder}`; `--allow-stale` resumes on the files as they are; or start a new run"
+            "put these files back as they were then (`code-commit undo {folder}` takes back what the run itself has changed); `--allow-stale` resumes on the files as they are; or start a new run"
         )
     )]
     OtherTree { folder: String, files: Vec<String> },
