@@ -243,6 +243,21 @@ fn the_answer_of_a_chat_is_printed_even_if_the_build_fails() {
 }
 
 #[test]
+fn the_answer_of_a_talk_is_printed_even_if_the_build_fails() {
+    let (mut chat, _server) = ChatProject::scripted([
+        call(
+            "write_file",
+            json!({"path": "new.txt", "content": "new\n"}),
+        ),
+        say("It is written."),
+    ]);
+    with_build(&mut chat.project, FAILS);
+    let run = chat.typed(&["--plain", "--auto-pilot", "--prove"], "go\n");
+    assert!(run.stderr.contains("It is written."), "{}", run.stderr);
+    run.says(&["the work is done, but `build.sh` fails"]);
+}
+
+#[test]
 fn a_plan_without_its_own_gate_is_built_once_in_the_end() {
     let (mut plan, _server) = PlanProject::scripted(&[
         tasks(&[("Write it", "write_file")]),

@@ -591,6 +591,11 @@ pub fn tell(
     } else {
         (failure.error.to_string(), failure.hint())
     };
+    // The screen has shown the answer as it came.
+    if let Some(summary) = failure.output.text.filter(|_| !user.borrow().is_screen()) {
+        let log = None;
+        context.reporter.event(&Event::Finished { summary, log });
+    }
     let log = failure.output.log;
     context.reporter.event(&Event::Failed { error, hint, log });
     Ok(is_stopped)
