@@ -170,6 +170,12 @@ impl Task {
         self.flags.get("strategy").is_some_and(|it| it == "search")
     }
 
+    /// Returns `true` if the task makes several attempts at once. Its runs cannot be resumed.
+    pub fn has_attempts(&self) -> bool {
+        let are_several = self.model.as_ref().is_some_and(|model| model.contains(','));
+        are_several || self.flags.contains_key("attempts")
+    }
+
     /// Returns `true` if the task has Ollama pull missing models.
     pub fn pulls(&self) -> bool {
         self.flags.get("pull").is_some_and(|pull| pull == true)

@@ -276,7 +276,9 @@ impl<'c> Campaign<'c> {
         if self.context.interrupt.check().is_err() && exit.code >= 128 {
             return;
         }
-        if is_retryable && self.tries[index] < RETRIES {
+        // Another start would pay again for the calls of several attempts.
+        let may_retry = self.tries[index] < RETRIES && !self.tasks[index].has_attempts();
+        if is_retryable && may_retry {
             self.tries[index] += 1;
             return self.queue.push_back(index);
         }
@@ -291,6 +293,10 @@ impl<'c> Campaign<'c> {
             problem if has_begun => format!("  {problem}"),
             problem => format!("  line {line}: {problem}"),
         });
+        // A task that was resumed has paid for earlier runs, too.
+        let ended = Ended::read(&self.out.join(&self.tasks[index].id)).ok();
+        let in_all = ended.flatten().map(|ended| ended.task.cost);
+        let cost = cost.map(|cost| in_all.unwrap_or(cost));
         self.report_task(index, exit, cost, &problem.unwrap_or_default());
     }
 
