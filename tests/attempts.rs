@@ -497,6 +497,30 @@ fn a_dry_run_shows_the_number_of_attempts() {
 }
 
 #[test]
+fn a_dry_run_adds_up_the_first_calls_of_all_attempts() {
+    let server = ModelServer::gemini(&[]);
+    let project = TestProject::new()
+        .with(&server)
+        .file("agent-config/openai-key.txt", "sk-test-0123456789abcdef\n");
+    let cost = |flags: &[&str]| {
+        let run = project.run(&[&["--dry-run", "--output-format", "json"], flags].concat());
+        let shown: Value = serde_json::from_str(&run.exits(0).stdout).unwrap();
+        ["/cost/likely", "/cost/first/most", "/cost/with_repairs/most"]
+            .map(|place| shown.pointer(place).and_then(Value::as_f64).unwrap())
+    };
+    let (one, three) = (cost(&[]), cost(&["--attempts", "3"]));
+    let near = |one: f64, other: f64| (one - other).abs() < 1e-5;
+    let sums = near(three[0], 3.0 * one[0]) && near(three[1], 3.0 * one[1]);
+    assert!(sums, "{one:?} {three:?}");
+    assert!(near(three[2], one[2] + 2.0 * one[1]));
+    let (gpt, both) = (
+        cost(&["--model", "gpt-5"]),
+        cost(&["--model", "gemini-2.5-pro,gpt-5"]),
+    );
+    assert!(near(both[1], one[1] + gpt[1]), "{both:?}");
+}
+
+#[test]
 fn flags_that_do_not_go_together_are_refused() {
     let project = TestProject::new();
     for flags in [

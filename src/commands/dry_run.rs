@@ -54,12 +54,11 @@ pub fn dry_run(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result
                 estimate.findings = estimate.of_findings();
             }
             estimate.tier = choice.tier.unwrap_or(spec.tier);
+            estimate.add_attempts(context, &purpose);
             let (mut text, mut json) = (estimate.text(), estimate.json(&warnings));
             if !choice.others.is_empty() {
                 let attempts = choice.others.len() + 1;
-                text = format!(
-                    "{text}\nattempts  {attempts}, whose first calls may cost as much each"
-                );
+                text = format!("{text}\nattempts  {attempts}, all of them in the cost");
                 json["attempts"] = attempts.into();
             }
             if let Some(code) = &survey.code {
@@ -137,6 +136,21 @@ impl<'e> Estimate<'e> {
         }
     }
 
+    /// Adds the first calls of the other attempts, each at its model's price.
+    fn add_attempts(&mut self, context: &Context<'_>, purpose: &Purpose) {
+        for spec in self.survey.others.iter().map(|models| &models.first.spec) {
+            let price = spec.price.as_ref();
+            let first = price.map(|price| estimate::first_call(&self.size, spec, price));
+            let likely = price.map(|price| {
+                let answer = usual_answer(context, purpose);
+                estimate::likely(&self.size, spec, price, answer)
+            });
+            let added = |range: Option<CostRange>| Some(range? + first?);
+            (self.first, self.all) = (added(self.first), added(self.all));
+            self.likely = self.likely.zip(likely).map(|(sum, one)| sum + one);
+        }
+    }
+
     /// Estimates the call that sends a report and the files that it names, from none to all of them.
     fn of_findings(&self) -> Option<CostRange> {
         let price = self.spec.price.as_ref()?;
@@ -187,6 +201,10 @@ impl<'e> Estimate<'e> {
         for (at, part) in parts.into_iter().flatten().enumerate() {
             line(if at == 0 { "parts" } else { "" }, part);
         }
+        let calls = match &*self.survey.others {
+            [] => "call",
+            _ => "calls",
+        };
         match self.first {
             _ if let Some(parts) = by_parts => line("cost", parts.estimate.to_string()),
             None => line("cost", "unknown: the model's entry has no price".to_owned()),
@@ -196,10 +214,10 @@ impl<'e> Estimate<'e> {
             }) if let Some(likely) = self.likely
                 && most != least =>
             {
-                let text = format!("likely {likely}, at most {most} for the first call");
+                let text = format!("likely {likely}, at most {most} for the first {calls}");
                 line("cost", text);
             }
-            Some(first) => line("cost", format!("{first} for the first call")),
+            Some(first) => line("cost", format!("{first} for the first {calls}")),
         }
         if let Some(all) = self.all {
             line("", format!("{all} with {REPAIRS} repairs"));

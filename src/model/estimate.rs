@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Add;
 
 use crate::model::price::{Price, Usd};
 use crate::model::prompt::{Prompt, PromptOrder};
@@ -98,6 +99,18 @@ pub struct CostRange {
     pub least: Usd,
     /// The cost with answers of maximum length; `None` if the model's table does not say how long that is.
     pub most: Option<Usd>,
+}
+
+impl Add for CostRange {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        let most = self.most.zip(other.most);
+        Self {
+            least: self.least + other.least,
+            most: most.map(|(one, other)| one + other),
+        }
+    }
 }
 
 impl fmt::Display for CostRange {

@@ -68,7 +68,8 @@ pub struct Survey<'a> {
     missing: NotReady,
     /// The models for the change and its repairs, or for the report.
     pub models: Option<Models<'a>>,
-    others: Vec<Models<'a>>,
+    /// The models for each further attempt.
+    pub others: Vec<Models<'a>>,
     shown: Shown,
     /// The code base, if only a part of it is sent.
     pub code: Option<CodeContext>,
