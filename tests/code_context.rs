@@ -215,6 +215,11 @@ fn flags_that_choose_nothing_are_refused() {
             2,
             "`none` names no tracked file",
         ),
+        (
+            &["--context", "4k", "--include", "src/token.rs"],
+            2,
+            "`src/token.rs` cannot be included: it is left out of the code base (with credentials)",
+        ),
         (&["--context", "4k", "--cc"], 2, "--context"),
     ] {
         project(&server)

@@ -50,7 +50,7 @@ pub fn diff(context: &Context<'_>, run: Option<&Path>, as_stat: bool) -> Result<
             format!(": none of its {attempts} was applied")
         });
         let why = attempts.unwrap_or_default();
-        outcome.summary = format!("{} changed nothing{why}", run.relative());
+        outcome.summary = format!("{}{why}", run.changed_nothing());
     }
     outcome.warnings = changes.doubts;
     if run.record.as_ref().map(|record| record.tree) == Some(TreeState::PutBack) {

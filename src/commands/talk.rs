@@ -399,7 +399,7 @@ impl<'t> Talk<'t> {
     fn diff(&self) -> Result<String, Failure> {
         let session = &self.tally.session;
         let Some(run) = session.changed.last().filter(|_| session.is_latest) else {
-            let text = "the last request has changed nothing that is still there";
+            let text = "the last request's file tools have changed nothing that is still there";
             return Ok(text.to_owned());
         };
         let outcome = diff::diff(self.context, Some(Path::new(run)), false)?;

@@ -14,6 +14,7 @@ use crate::record::result::TreeState;
 use crate::run::active::Run;
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
+use crate::run::past::history::PastRun;
 use crate::run::recovery;
 use crate::run::tree::RunTree;
 use crate::sys::error::Error;
@@ -37,7 +38,8 @@ pub fn undo(context: &Context<'_>, run: Option<&Path>) -> Result<Outcome, Failur
         return Ok(Outcome::new(text.to_owned()));
     };
     let Some(changes) = undo_log::read(context.project.root(), &folder)? else {
-        return Ok(Outcome::new(format!("done: {folder} changed nothing")));
+        let run = PastRun::at(&context.project, &folder);
+        return Ok(Outcome::new(format!("done: {}", run.changed_nothing())));
     };
     let journal = context.project.journal_directory();
     // Check before the run starts, so that no folder is created for nothing.

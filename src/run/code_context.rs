@@ -23,6 +23,7 @@ use crate::project::ranking::{PastCommit, Ranked, rank};
 use crate::project::rollup::header;
 use crate::record::logged;
 use crate::record::run_files::SHOWN;
+use crate::run::error::RunError;
 use crate::run::past::findings;
 use crate::secret::{Redactor, credentials};
 use crate::sys::error::Error;
@@ -120,6 +121,15 @@ impl CodeContext {
     ) -> Result<Self, Error> {
         let exclude = (limit.shown.as_ref()).map_or(&limit.exclude, |shown| &shown.exclude);
         let (include, excluded) = (code_base.named(&limit.include)?, code_base.named(exclude)?);
+        let is_included = |path: &String| {
+            let mut include = limit.include.iter().map(path_clean::clean);
+            include.any(|named| named == Path::new(path))
+        };
+        let mut left_out = code_base.left_out.iter();
+        if let Some((path, reason)) = left_out.find(|(path, _)| is_included(path)) {
+            let path = path.clone();
+            return Err(RunError::NotSent { path, reason }.into());
+        }
         let mut files = code_base.files;
         files.retain(|file| !excluded.contains(&file.path));
         let sources = files.iter().map(|file| (&*file.path, &*file.content));

@@ -143,6 +143,16 @@ pub enum RunError {
         help("name tracked files or their directories; `git add` adds new ones")
     )]
     NotTracked(PathBuf),
+    /// A file to include is one that is left out of the code base.
+    #[error("`{path}` cannot be included: it is left out of the code base ({reason})")]
+    #[diagnostic(
+        code("usage"),
+        help("leave it out of `--include`; `--allow-secrets` sends text with credentials")
+    )]
+    NotSent {
+        path: String,
+        reason: &'static str,
+    },
     /// Files are named, but all files are sent.
     #[error("`--include` and `--exclude` choose from nothing without `--context`")]
     #[diagnostic(

@@ -98,6 +98,22 @@ fn a_write_that_changes_nothing_and_a_plan_that_changes_nothing_say_so() {
 }
 
 #[test]
+fn what_only_commands_have_changed_is_not_said_to_be_unchanged() {
+    let (plan, _server) = PlanProject::scripted(&[
+        tasks(&[("Make it", "shell_exec")]),
+        shell("echo made > made.txt"),
+        response("It is made."),
+        summary("Made"),
+    ]);
+    let run = plan.run(&FREE).exits(0);
+    let run = run.says(&["no file of the project was changed by a file tool"]);
+    let undone = plan.project.run(&["undo", &run.folder]).exits(0);
+    assert!(undone.stdout.contains("changed nothing by its file tools"), "{}", undone.stdout);
+    let log = plan.project.run(&["log", &run.folder]).exits(0).stdout;
+    assert!(log.contains("nothing (by its file tools)"), "{log}");
+}
+
+#[test]
 fn work_that_was_not_summed_up_is_in_the_log_before_its_steps_are_replaced() {
     let (plan, _server) = PlanProject::scripted(&[
         tasks(&[("Write", "write_file"), ("Think", "analyze")]),

@@ -612,6 +612,10 @@ fn commands_own(told: &mut Told) {
         cause: s("short"),
     }));
     told.error(RunError::NotTracked(p("a")));
+    told.error(RunError::NotSent {
+        path: s("a"),
+        reason: "secret",
+    });
     told.error(RunError::NothingToRollUp(s("2 files")));
     told.error(CommandError::BuildFailed {
         repairs: 3,

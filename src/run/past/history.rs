@@ -151,6 +151,14 @@ impl PastRun {
         relative(&self.name)
     }
 
+    /// Describes the run as one that has changed nothing; what an agent's commands change is not recorded.
+    pub fn changed_nothing(&self) -> String {
+        let record = self.record.as_ref();
+        let is_agents = record.is_some_and(|record| record.agent.is_some());
+        let by = if is_agents { " by its file tools" } else { "" };
+        format!("{} changed nothing{by}", self.relative())
+    }
+
     /// Returns the text of a file in the folder, with invalid UTF-8 replaced.
     pub fn text(&self, step: &StepId, artifact: Artifact) -> Option<String> {
         let bytes = read_limited(&self.folder.join(run_files::name(step, artifact)))?;

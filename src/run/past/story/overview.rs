@@ -90,7 +90,9 @@ pub fn facts(record: &RunRecord) -> Vec<Fact> {
             .map(|stat| words::lines(stat.added, stat.removed));
         let is_dropped = record.scratch.is_some() && record.exit.code != 0;
         let dropped = is_dropped.then(|| "its scratch tree was discarded".to_owned());
-        let aside = lines.or(dropped);
+        // What an agent's commands change is not recorded.
+        let by = record.agent.is_some().then(|| "by its file tools".to_owned());
+        let aside = lines.or(dropped).or(by);
         facts.push(("Changed", files.unwrap_or("nothing".to_owned()), aside));
     }
     facts
