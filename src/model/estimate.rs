@@ -201,7 +201,10 @@ pub enum OverBudget {
         "the next call may cost more than is left: {spent} of {limit} is spent, and the prompt alone has about \
          {prompt_tokens} tokens"
     )]
-    #[diagnostic(help("raise `--max-cost`, and run again"))]
+    #[diagnostic(help(
+        "raise `--max-cost`, and {}",
+        if *spent == Usd::ZERO { "run again" } else { "go on with `--resume`, which pays for nothing twice" }
+    ))]
     TooLittle {
         /// The cost of the run so far.
         spent: Usd,
