@@ -173,7 +173,10 @@ fn calls_of_unknown_cost_are_counted() {
     let project = TestProject::new().with(&server);
     project.run(&[]).exits(0);
     // Nothing is charged for a call that is refused.
-    project.run(&[]).exits(4);
+    let refused = project.run(&[]).exits(4);
+    assert_eq!(refused.result()["cost"], 0.0);
+    let listed = project.run(&["log", "-n", "1"]).exits(0).stdout;
+    assert!(listed.contains("  $0  "), "{listed}");
     let total = project.run(&["log", "--total"]).exits(0).stdout;
     assert_eq!(
         total,
@@ -305,7 +308,14 @@ fn a_story_shows_query_change_build_and_end() {
 fn a_run_that_was_killed_is_listed_and_reported() {
     let (project, folder) = repaired();
     std::fs::remove_file(project.path(&format!("logs/{folder}/result.json"))).unwrap();
-    assert!(project.run(&["log"]).exits(0).stdout.contains("killed"));
+    let listed = project.run(&["log"]).exits(0).stdout;
+    for part in ["  killed  ", "gemini-2.5-pro", "$0.0012"] {
+        assert!(listed.contains(part), "{part}: {listed}");
+    }
+    project.run(&["report", "--all"]).exits(0);
+    let page = project.read("logs/report.html");
+    let fact = "<dt>Cost</dt><dd>$0.0012</dd>";
+    assert!(page.contains(fact), "{page}");
     let story = project.run(&["log", &folder]).exits(0).stdout;
     assert!(
         story.contains("… Not finished: it was killed\n") && story.contains("Repair 1"),

@@ -126,10 +126,7 @@ pub fn log(context: &Context<'_>, arguments: &LogArgs) -> Result<Outcome, Failur
 
 /// Sums up the cost of runs.
 fn total(runs: &[PastRun]) -> Outcome {
-    let each = runs.iter().map(|run| match &run.record {
-        Some(record) => Spent::on(&record.steps),
-        None => Spent::on(&run.recorded_steps()),
-    });
+    let each = runs.iter().map(|run| Spent::on(&run.known_record().steps));
     let spent = each.fold(Spent::default(), Spent::plus);
     let number = runs.len();
     Outcome::shown(
@@ -231,13 +228,13 @@ fn asked(run: &PastRun) -> String {
 
 fn row(project: &Project, run: &PastRun) -> Vec<String> {
     let record = run.record.as_ref();
-    let figures = record.map(Figures::of).unwrap_or_default();
-    let model = record.and_then(|record| record.model.clone());
+    let known = run.known_record();
+    let figures = Figures::of(&known);
     let seconds = record.map(|record| record.seconds.to_string());
     vec![
         run.name.clone(),
         run.workflow().to_owned(),
-        model.unwrap_or_default(),
+        known.model.clone().unwrap_or_default(),
         record.map_or_else(|| run.state(project).word().to_owned(), words::result),
         figures.repairs,
         figures.tokens_in,

@@ -6,10 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::price::Usd;
 use crate::model::usage::Usage;
-use crate::record::result::RunRecord;
 use crate::record::step::Step;
 use crate::run::context::Context;
-use crate::run::past::history;
+use crate::run::past::history::{self, PastRun};
 use crate::sys::error::Error;
 use crate::sys::numbers::{counted, grouped};
 
@@ -27,16 +26,12 @@ pub struct Spent {
 impl Spent {
     /// Returns the spending on steps.
     pub fn on(steps: &[Step]) -> Self {
-        // A call that was refused, such as one with a wrong key, has none of these.
-        let may_cost =
-            |step: &Step| step.usage.is_some() || step.finish.is_some() || step.at_most.is_some();
-        let is_unpriced = |step: &&Step| step.cost.is_none() && may_cost(step);
         let usage = steps.iter().filter_map(|step| step.usage);
         let usage = usage.reduce(Usage::plus).unwrap_or_default();
         Self {
             tokens: usage.input_tokens.saturating_add(usage.answered()),
             dollars: steps.iter().filter_map(|step| step.cost).sum(),
-            unpriced: steps.iter().filter(is_unpriced).count() as u64,
+            unpriced: steps.iter().filter(|step| step.cost.is_none()).count() as u64,
         }
     }
 
@@ -73,13 +68,11 @@ impl fmt::Display for Spent {
 /// Fails if the runs cannot be read.
 pub fn spent_in(context: &Context<'_>, session: &str) -> Result<Spent, Error> {
     let runs = history::runs(&context.project)?;
-    let records = runs.iter().filter_map(|run| run.record.as_ref());
-    let is_of_session = |record: &&RunRecord| {
-        let about = record.agent.as_ref();
+    let is_of_session = |run: &&PastRun| {
+        let about = run.agent();
         about.and_then(|about| about.session.as_deref()) == Some(session)
     };
-    let spent = records
-        .filter(is_of_session)
-        .map(|record| Spent::on(&record.steps));
+    let of_session = runs.iter().filter(is_of_session);
+    let spent = of_session.map(|run| Spent::on(&run.known_record().steps));
     Ok(spent.fold(Spent::default(), Spent::plus))
 }

@@ -127,7 +127,8 @@ pub struct Step {
     pub finish: Option<String>,
     /// The tokens that the call used, as counted by the vendor.
     pub usage: Option<Usage>,
-    /// The cost of the call, at the model's price; null if the price or the tokens are unknown.
+    /// The cost of the call, at the model's price; zero if its server refused it; null if the
+    /// price or the tokens are unknown.
     pub cost: Option<Usd>,
     /// The maximum cost of the call under a limit on the run's cost, as long as its cost is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]

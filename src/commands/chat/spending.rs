@@ -101,7 +101,7 @@ mod tests {
     fn accounts_are_summed_up_each_for_itself() {
         let home = tempfile::tempdir().unwrap();
         let record = RunRecord {
-            steps: vec![step(99, Some(0.25)), step(0, None), step(9, None)],
+            steps: vec![step(99, Some(0.25)), step(0, Some(0.0)), step(9, None)],
             ..RunRecord::default()
         };
         let spent = Spent::on(&record.steps);

@@ -383,13 +383,14 @@ impl Run<'_> {
         (spec, tier): (&ModelSpec, Option<Tier>),
         error: ModelError,
     ) -> Error {
-        if error.costs_nothing() {
-            self.reserved = None;
-            self.note(|record| record.at_most = None);
-        }
+        let is_free = error.costs_nothing();
+        self.reserved.take_if(|_| is_free);
         if let Some((finish, spent)) = error.spent() {
             self.note(|record| record.finish = Some(finish.to_owned()));
             self.charge((spec, tier), spent, None);
+        }
+        if is_free {
+            self.note(|record| (record.cost, record.at_most) = (Some(Usd::ZERO), None));
         }
         self.reserved = None;
         let answer = error.answer();

@@ -6,6 +6,7 @@
 //! saved files and the edits in the replies. Git is not needed, and the age of a run does not matter. Folders are
 //! untrusted input: anything damaged is treated as missing.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -309,6 +310,22 @@ impl PastRun {
             }
         }
         steps
+    }
+
+    /// Returns the run's record; of a run without one, a record of no more than its model, its steps and their cost.
+    pub fn known_record(&self) -> Cow<'_, RunRecord> {
+        if let Some(record) = &self.record {
+            return Cow::Borrowed(record);
+        }
+        let steps = self.recorded_steps();
+        let mut known = RunRecord {
+            model: steps.first().and_then(|step| step.model.clone()),
+            agent: self.agent.clone(),
+            steps,
+            ..RunRecord::default()
+        };
+        known.cost = known.total_cost();
+        Cow::Owned(known)
     }
 
     /// Returns the parallel attempts and the choice of one; for a killed run, as far as its steps tell.

@@ -104,6 +104,12 @@ impl Sum {
             Some(false) => self.bad += 1,
             None => self.open += 1,
         }
+        let known = run.known_record();
+        self.usage = self.usage.plus(known.usage().unwrap_or_default());
+        if !known.steps.is_empty() {
+            self.cost = self.cost + known.steps.iter().filter_map(|step| step.cost).sum();
+            self.cost_unknown += u64::from(known.cost.is_none());
+        }
         let Some(record) = &run.record else {
             return;
         };
@@ -111,11 +117,6 @@ impl Sum {
         if record.steps.iter().any(|step| step.build.is_some()) {
             self.built += 1;
             self.repairs += record.repairs() as u64;
-        }
-        self.usage = self.usage.plus(record.usage().unwrap_or_default());
-        if !record.steps.is_empty() {
-            self.cost = self.cost + record.steps.iter().filter_map(|step| step.cost).sum();
-            self.cost_unknown += u64::from(record.cost.is_none());
         }
         self.took.push(record.seconds.0);
     }
@@ -211,21 +212,22 @@ fn row(run: &PastRun, has_page: bool, request: Option<String>) -> Row {
     let undone = run.undone_by.as_ref().map_or("", |_| ", undone");
     let exit = record.map_or("unfinished", |record| &record.exit.name);
     let result = format!("{exit}{undone}");
-    let model = record.and_then(|record| record.model.clone());
+    let known = run.known_record();
     let files = record.and_then(|record| Some(grouped(record.stat?.files)));
     let took = record.map_or_else(String::new, |record| seconds(record.seconds.0));
-    let figures = record.map(Figures::of).unwrap_or_default();
-    let asked = record.filter(|record| !record.steps.is_empty());
+    let model = known.model.clone().unwrap_or_default();
+    let figures = Figures::of(&known);
     let line = request.map(|request| first_line(&request).to_owned());
     let request = line.unwrap_or_else(|| run.workflow().to_owned());
-    let cost = asked.map(cost_of_run).unwrap_or_default();
-    let first = [figures.repairs, files.unwrap_or_default(), cost];
+    let cost = (!known.steps.is_empty()).then(|| cost_of_run(&known));
+    let [files, cost] = [files, cost].map(Option::unwrap_or_default);
+    let first = [figures.repairs, files, cost];
     let tokens = [figures.tokens_in, figures.tokens_out, took];
     Row {
         folder: has_page.then(|| run.name.clone()),
         outcome: words::status(run),
         ..Row::new(
-            [run.name.clone(), request, result, model.unwrap_or_default()],
+            [run.name.clone(), request, result, model],
             [first, tokens].concat(),
         )
     }
