@@ -127,14 +127,14 @@ pub fn survey<'a>(
 ) -> Result<Survey<'a>, Error> {
     let recording = find_recording(context, choice.replay.as_deref())?;
     let purpose = build.map_or(Purpose::REPORT, |_| Purpose::INITIAL);
-    let resumed = choice.resume.as_deref().filter(|_| choice.model.is_none());
-    let resumed = find_recording(context, resumed)?;
-    let chosen_by = recording.as_ref().or(resumed.as_ref());
+    let resumed = find_recording(context, choice.resume.as_deref())?;
+    let again = recording.as_ref().or(resumed.as_ref());
+    let chosen_by = again.filter(|_| recording.is_some() || choice.model.is_none());
     let mut specs = choose(context.models, choice, &purpose, chosen_by)?;
     let project = &context.project;
     let lock = project.lock();
     if lock.is_ok() {
-        recovery::recover_with_warning(context)?;
+        recovery::recover_with_warning(context, again.map(Recording::folder))?;
     }
     let mut missing = NotReady::default();
     missing.note(context.models.as_ref().map_err(Clone::clone));

@@ -2,6 +2,8 @@
 //!
 //! Touches the lock, the journals and the files they list, and temporary files left by killed runs.
 
+use std::path::Path;
+
 use super::context::Context;
 use super::not_ready::NotReady;
 use super::outcome::{Failure, Outcome};
@@ -20,16 +22,17 @@ use crate::sys::error::Error;
 /// Fails if another run holds the lock, or the tree cannot be recovered.
 pub fn take(context: &Context<'_>) -> Result<ProjectLock, Error> {
     let lock = context.project.lock().map_err(NotReady::of)?;
-    recover_with_warning(context)?;
+    recover_with_warning(context, None)?;
     Ok(lock)
 }
 
-/// Recovers the tree of a locked project. Warns of a recovery, and of a run that was cut short.
-pub fn recover_with_warning(context: &Context<'_>) -> Result<(), Error> {
+/// Recovers the tree of a locked project. Warns of a recovery, and of a run that was cut short, unless `again` is its
+/// folder: that of the run to be resumed or replayed.
+pub fn recover_with_warning(context: &Context<'_>, again: Option<&Path>) -> Result<(), Error> {
     if let Some(recovered) = put_in_order(context)? {
         context.warn(recovered);
     }
-    mention_cut_short(context);
+    mention_cut_short(context, again);
     Ok(())
 }
 
@@ -40,13 +43,14 @@ pub fn recover_with_warning(context: &Context<'_>) -> Result<(), Error> {
 pub fn recover(context: &Context<'_>) -> Result<Outcome, Failure> {
     let _lock = context.project.lock().map_err(NotReady::of)?;
     let done = put_in_order(context)?.unwrap_or("nothing to recover");
-    mention_cut_short(context);
+    mention_cut_short(context, None);
     Ok(Outcome::new(format!("done: {done}")))
 }
 
 /// Warns if the last run was killed, since that run could not report it.
-fn mention_cut_short(context: &Context<'_>) {
-    if let Some(run) = history::cut_short(&context.project) {
+fn mention_cut_short(context: &Context<'_>, again: Option<&Path>) {
+    let is_again = |run: &String| again.is_some_and(|folder| folder.ends_with(run));
+    if let Some(run) = history::cut_short(&context.project).filter(|run| !is_again(run)) {
         let past = PastRun::read(&context.project, &run);
         let steps = past.steps(&context.project);
         let mut attempts = steps.iter().filter(|past| past.is_attempt);
