@@ -67,14 +67,14 @@ fn the_list_has_a_line_for_each_run() {
     );
     assert_eq!(words[7], "$0.0012");
     assert!(lines[2].contains("undo"), "{listed}");
-    let json: serde_json::Value = serde_json::from_str(
-        &project
-            .run(&["log", "--output-format", "json"])
-            .exits(0)
-            .stdout,
-    )
-    .unwrap();
-    assert_eq!(json["runs"][0]["result"]["exit"]["name"], "done");
+    let told = |words: &[&str]| -> serde_json::Value {
+        let words = [words, &["--output-format", "json"]].concat();
+        serde_json::from_str(&project.run(&words).exits(0).stdout).unwrap()
+    };
+    let (all, one) = (told(&["log"]), told(&["log", "last"]));
+    assert_eq!(all["runs"][0]["result"]["exit"]["name"], "done");
+    assert_eq!(one["result"], all["runs"][1]["result"]);
+    assert_eq!([&all["schema"], &one["schema"]], [1, 1]);
 }
 
 #[test]

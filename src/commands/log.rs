@@ -101,7 +101,9 @@ pub fn log(context: &Context<'_>, arguments: &LogArgs) -> Result<Outcome, Failur
     let is_since = |run: &PastRun| since.is_none_or(|since| run.began() >= since);
     let mut outcome = if let Some(run) = &arguments.run {
         let run = PastRun::find(project, &naming::find(project, run, context.today())?);
-        Outcome::shown(story::story(context, &run), data(project, &run))
+        let mut document = data(project, &run);
+        document["schema"] = 1.into();
+        Outcome::shown(story::story(context, &run), document)
     } else {
         let runs = if let Some(number) = arguments.number {
             let latest = history::latest(project)?.take_while(is_since);
