@@ -313,6 +313,9 @@ fn the_users_file_gives_flags_that_the_command_line_overrules() {
     // Settings that the command line excludes do not apply.
     let report = project().with(&ModelServer::gemini(&["# Report"]));
     report.run(&["--cc"]).exits(0);
+    let other = project().with(&ModelServer::gemini(&["^^^b\nc\n^^^end\n"]));
+    let run = other.run(&["--output-format", "json"]).exits(0);
+    assert!(run.stdout.starts_with('{'), "{}", run.stdout);
     for (wrong, says) in [
         (json!({"frobnicate": true}), "'--frobnicate'"),
         (json!({"reask": "often"}), "'often'"),

@@ -91,6 +91,8 @@ fn a_wrong_command_line_touches_nothing() {
         let run = project.run(arguments).exits(2).says(&[expected]);
         assert_eq!(run.stdout, "", "{arguments:?}");
     }
+    let mixed = project.run(&["--diff", "--output-format", "json"]).exits(2);
+    mixed.says(&["`--diff` is for `--output-format text`"]);
     assert_eq!(project.tree(), before);
     assert!(project.runs().is_empty() && server.requests().is_empty());
 }

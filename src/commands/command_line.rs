@@ -247,6 +247,9 @@ impl Cli {
             OutputFormat::Sarif if !has_run && !is_report => {
                 Err("`--output-format sarif` is for runs, and for `fleet report`")
             }
+            format if cli.diff && format != OutputFormat::Text => {
+                Err("`--diff` is for `--output-format text`")
+            }
             OutputFormat::Csv if !is_report => Err("`--output-format csv` is for `fleet report`"),
             _ => cli.sandbox().check(),
         };
@@ -273,14 +276,20 @@ impl Cli {
                 return false;
             };
             let ruled_out = command.get_arg_conflicts_with(argument);
+            let is_for_other_format = match argument.get_id().as_str() {
+                "diff" => self.output.output_format != OutputFormat::Text,
+                "output_format" => self.diff,
+                _ => false,
+            };
             let mut given = command.get_arguments().filter(own);
-            given.any(|other| {
-                let rules_out = command.get_arg_conflicts_with(other);
-                let adds_up = matches!(argument.get_id().as_str(), "protect" | "deny_warnings");
-                other == argument && !adds_up
-                    || ruled_out.contains(&other)
-                    || rules_out.contains(&argument)
-            })
+            is_for_other_format
+                || given.any(|other| {
+                    let rules_out = command.get_arg_conflicts_with(other);
+                    let adds_up = matches!(argument.get_id().as_str(), "protect" | "deny_warnings");
+                    other == argument && !adds_up
+                        || ruled_out.contains(&other)
+                        || rules_out.contains(&argument)
+                })
         };
         let (program, own) = self.words.split_first().unzip();
         let more = flags.iter().filter(|flag| !is_overruled(flag));
