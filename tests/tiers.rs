@@ -208,6 +208,22 @@ fn the_cost_is_that_of_the_tier_that_was_served() {
         assert_eq!(costs(&run), [Some(cost)]);
         assert_eq!(run.result()["attempts"][0]["tier"], tier);
     }
+    // Without a price, there is no cost to name.
+    let server = ModelServer::openai(&[DONE]);
+    let entry = json!({"provider": "openai", "baseUrl": format!("{}/v1", server.url())});
+    let project = TestProject::new()
+        .file(
+            "agent-config/models.json",
+            json!({"models": {"own": entry}}).to_string(),
+        )
+        .build("test -e ok");
+    let run = project.run(&["--model", "own", "--tier", "flex"]).exits(0);
+    assert!(
+        run.stderr
+            .contains("does not say which tier has served it\n"),
+        "{}",
+        run.stderr
+    );
 }
 
 #[test]

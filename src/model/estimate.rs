@@ -11,6 +11,7 @@ use crate::model::tokens::{self, Size};
 use crate::model::usage::Usage;
 use crate::model::{ModelSpec, REPAIRS};
 use crate::sys::excerpt::Excerpt;
+use crate::sys::numbers::grouped;
 
 /// Number of the rollup's largest files and directories that are listed.
 pub const LARGEST: usize = 10;
@@ -198,8 +199,8 @@ pub fn with_repairs(
 pub enum OverBudget {
     /// The prompt leaves too little of the budget for an answer.
     #[error(
-        "the next call may cost more than is left: {spent} of {limit} is spent, and the prompt alone has about \
-         {prompt_tokens} tokens"
+        "the next call may cost more than is left: {spent} of {limit} is spent, and the prompt alone has about {} tokens",
+        grouped(*.prompt_tokens)
     )]
     #[diagnostic(help(
         "raise `--max-cost`, and {}",

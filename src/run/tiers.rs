@@ -38,10 +38,13 @@ impl Run<'_> {
         }
         if asked != Tier::Standard && known != Some(asked) {
             let (name, asked) = (&spec.name, asked.word());
-            let served = known.map_or(
-                "its reply does not say which tier has served it: the cost is that of `standard`",
-                |_| "served in `standard`, at the full price",
-            );
+            let served = match (known, spec.price) {
+                (Some(_), _) => "served in `standard`, at the full price",
+                (None, Some(_)) => {
+                    "its reply does not say which tier has served it: the cost is that of `standard`"
+                }
+                (None, None) => "its reply does not say which tier has served it",
+            };
             self.warn(format!(
                 "`{name}` was asked in the tier `{asked}`, and {served}"
             ));
