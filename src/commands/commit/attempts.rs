@@ -144,7 +144,7 @@ impl Attempts<'_> {
             attempts,
             why,
         };
-        let lines = log::table(&attempts::table(&choice)).into_iter();
+        let lines = log::table(&attempts::table(&choice), None).into_iter();
         for line in lines.chain([attempts::taken(&choice)]) {
             self.context.notice(line);
         }

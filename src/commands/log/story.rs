@@ -15,28 +15,36 @@ use crate::ui::columns::{self, Align};
 const QUOTED: usize = 12;
 /// Maximum width of a diffstat and of a title, in columns.
 const WIDTH: usize = 76;
+/// The columns of tables dropped on a narrow terminal, in this order.
+const DISPENSABLE: [&str; 6] = ["finish", "from", "thought", "cached", "files", "model"];
 
 /// Returns the story of a run, folded to the terminal's width.
 pub(super) fn story(context: &Context<'_>, run: &PastRun) -> String {
     let sources = Sources::read(run, &context.project);
-    let mut painter = Painter::default();
+    let mut painter = Painter {
+        text: String::new(),
+        columns: context.reporter.columns(),
+    };
     painter.story(&tell(run, &sources));
-    columns::folded(&painter.text, context.reporter.columns(), 2)
+    // Four spaces would mark the rest of a note as a quotation.
+    columns::folded(&painter.text, painter.columns, 1)
 }
 
-/// Formats a table as lines.
-pub(in crate::commands) fn table(table: &Table) -> Vec<String> {
-    let [texts, numbers] = [table.texts.len(), table.numbers.len()];
-    let aligns = [vec![Align::Left; texts], vec![Align::Right; numbers]].concat();
-    let mut lines = columns::aligned(&table.cells(), &aligns);
-    lines.extend(table.others());
-    lines
+/// Formats a table as lines, for a terminal of this many columns, if known.
+pub(in crate::commands) fn table(table: &Table, columns: Option<usize>) -> Vec<String> {
+    let texts = table.texts.iter().map(|&head| (head, Align::Left));
+    let numbers = table.numbers.iter().map(|&head| (head, Align::Right));
+    let head = texts.chain(numbers).collect();
+    let text = columns::table(head, table.cells(), &DISPENSABLE, columns);
+    let lines = text.lines().map(str::to_owned);
+    lines.chain(table.others()).collect()
 }
 
 /// A renderer of stories as text.
-#[derive(Default)]
 struct Painter {
     text: String,
+    /// The width of the terminal, if known.
+    columns: Option<usize>,
 }
 
 impl Painter {
@@ -87,7 +95,10 @@ impl Painter {
                 self.lines(indent, files.map(|line| &line[1..]));
                 self.lines(indent, [changed(&stat)]);
             }
-            Block::Table(rows) => self.lines(indent, table(rows)),
+            Block::Table(rows) => {
+                let columns = self.columns.map(|all| all.saturating_sub(indent.len()));
+                self.lines(indent, table(rows, columns));
+            }
             Block::Tools(tools) => tools.iter().for_each(|tool| self.section(indent, tool)),
             Block::Details(..) => {}
         }
