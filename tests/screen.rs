@@ -142,9 +142,39 @@ fn on_a_terminal_sentences_are_broken_at_words_and_reasons_are_whole() {
         &story,
         &[
             "\n  Hint: see the build's log,",
-            "\n    `logs/",
+            "\n   `logs/",
             "/repair-query-3-build.txt`",
         ],
+    );
+    // A line of progress is broken before a word, and a row of a table is one line.
+    assert!(
+        shown.contains("20 out (30\n            thought), $0.00061, "),
+        "{shown}"
+    );
+    let rows = story.lines().skip_while(|line| *line != "Calls");
+    let rows: Vec<&str> = rows.skip(1).take_while(|line| !line.is_empty()).collect();
+    assert_eq!(rows.len(), 5, "{story}");
+    assert!(
+        rows.iter()
+            .all(|row| console::measure_text_width(row) <= 80),
+        "{story}"
+    );
+    assert!(
+        rows[4].starts_with("  Repair 3") && rows[4].ends_with("$0.00061"),
+        "{story}"
+    );
+}
+
+#[test]
+fn on_a_terminal_the_next_steps_of_init_are_broken_at_words() {
+    let project = TestProject::new();
+    let Some(shown) = on_terminal(&project, "init", &[("NO_COLOR", "1")]) else {
+        return;
+    };
+    let fits = |line: &str| console::measure_text_width(line) <= 80;
+    assert!(
+        shown.lines().all(fits) && shown.contains("\n   "),
+        "{shown}"
     );
 }
 

@@ -13,6 +13,7 @@ use crate::run::outcome::{Failure, Outcome, RunOutput, TextForm};
 use crate::run::past::sarif;
 use crate::sys::exit::Exit;
 use crate::sys::text::line_end;
+use crate::ui::columns::folded;
 use crate::ui::pager::Pager;
 use crate::ui::{Output, OutputFormat, json};
 
@@ -77,7 +78,7 @@ fn succeeded(
     }
     let text = match form {
         TextForm::Document => outcome.output.text.take().unwrap_or_default(),
-        TextForm::Plain | TextForm::Diff => result_text(&outcome),
+        TextForm::Plain | TextForm::Diff => result_text(&outcome, output.columns()),
     };
     let pager = outcome.is_paged.then(pager).flatten();
     let written = answered.and_then(|()| match &report {
@@ -145,16 +146,19 @@ pub fn report_early(output: &Output<'_>, error: &Failure) {
     let _ = output.result(("", false), None, || document_of(output, error));
 }
 
-/// Returns the text for standard output: the result, a summary of the work, the log's path, and a suggested next step.
-fn result_text(outcome: &Outcome) -> String {
+/// Returns the text for standard output: the result, a summary of the work, the log's path, and a suggested next step,
+/// wrapped to this many columns, if known.
+fn result_text(outcome: &Outcome, columns: Option<usize>) -> String {
     // An agent's answer has already been printed.
     let said = Some(&outcome.summary).filter(|said| !said.is_empty() && !outcome.is_answer);
     let log = outcome.output.log.as_ref().map(|log| format!("log: {log}"));
+    let next = outcome.next.as_ref();
+    let next = next.map(|steps| folded(steps, columns, "1. ".len()));
     let lines = [
         outcome.output.text.as_ref(),
         said,
         log.as_ref(),
-        outcome.next.as_ref(),
+        next.as_ref(),
     ];
     let line = |text: &String| format!("{text}{}", line_end(text));
     lines.into_iter().flatten().map(line).collect()

@@ -136,11 +136,12 @@ impl<'r> Output<'r> {
 
     /// Prints a line of progress, with the action, its result and additional lines.
     fn line(&self, shown: &Shown) {
-        let label = match shown.verb.as_str() {
-            "" => String::new(),
-            verb => self.paint(&format!("{verb:>8}"), shown.style) + "  ",
+        let (label, gap, indent) = match shown.verb.as_str() {
+            "" => (String::new(), "", 2),
+            verb => (format!("{verb:>8}"), "  ", INDENT.len()),
         };
-        self.print(&label, &shown.subject);
+        let text = format!("{gap}{}", shown.subject);
+        self.labelled(&label, shown.style, &text, indent);
         for part in &shown.body {
             match part {
                 Part::Output(reasons) => self.reasons(reasons),
@@ -260,11 +261,17 @@ impl<'r> Output<'r> {
 
     /// Prints a labelled sentence, wrapped to the terminal's width.
     fn sentence(&self, label: &str, style: Style, text: &str) {
-        let words = self.printable(&format!("{label} {text}"));
-        let lines = folded(&words, columns(io::stderr()), "hint: ".len());
+        self.labelled(label, style, &format!(" {text}"), "hint: ".len());
+    }
+
+    /// Prints untrusted text behind a label, wrapped to the terminal's width, with this indent of further lines.
+    fn labelled(&self, label: &str, style: Style, text: &str, indent: usize) {
+        let words = self.printable(&format!("{label}{text}"));
+        let own = label.len() - label.trim_start().len();
+        let lines = folded(&words, columns(io::stderr()), indent.saturating_sub(own));
         match lines.strip_prefix(label) {
-            Some(text) => self.print(&self.paint(label, style), text),
-            None => self.print("", &lines),
+            Some(text) if !label.is_empty() => self.print(&self.paint(label, style), text),
+            _ => self.print("", &lines),
         }
     }
 }
