@@ -339,11 +339,11 @@ impl Conversation {
     /// Returns the last request and the agent's last message, for a user who resumes the conversation; `None` if
     /// nothing was requested.
     pub fn recap(&self) -> Option<String> {
-        let request = self.requests.last()?;
+        let request = format!("> {}", self.requests.last()?.replace('\n', "\n> "));
         let mut history = self.history.iter().rev();
         let entry = history.find(|message| message.role == Role::Assistant);
         let Some(entry) = entry else {
-            return Some(format!("> {request}"));
+            return Some(request);
         };
         // The template puts the tool input last.
         let input = entry.content.rsplit_once("\n## Tool Input\n");
@@ -351,7 +351,7 @@ impl Conversation {
             Some(call) => input_text(&call.input),
             None => input.map_or(&*entry.content, |(_, input)| input).to_owned(),
         };
-        Some(format!("> {request}\n\n{words}"))
+        Some(format!("{request}\n\n{words}"))
     }
 
     /// Returns the agent's last message and the results received since; `None` if any other message has followed.
@@ -470,12 +470,12 @@ mod tests {
     fn a_recap_shows_the_last_request_and_the_last_words() {
         let mut conversation = Conversation::default();
         assert_eq!(conversation.recap(), None);
-        conversation.request("do it");
-        assert_eq!(conversation.recap().unwrap(), "> do it");
+        conversation.request("do it\nwell");
+        assert_eq!(conversation.recap().unwrap(), "> do it\n> well");
         let content = "# Agent Response\n\n## Tool Choice\nDONE\n\n## Tool Input\nIt is.";
         conversation.say(HistoryMessage::of_agent(content));
         conversation.say(HistoryMessage::of_tool("DONE", "call-1", "Audit: PASS"));
-        assert_eq!(conversation.recap().unwrap(), "> do it\n\nIt is.");
+        assert_eq!(conversation.recap().unwrap(), "> do it\n> well\n\nIt is.");
     }
 
     #[test]
