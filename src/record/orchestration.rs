@@ -100,6 +100,9 @@ impl OrchestrationRecord {
 pub struct OrchestrationSettings {
     /// The model's name, since a replay's table of models may lack it.
     pub model: String,
+    /// True if `--model` named the model, rather than the environment's variables.
+    #[serde(default)]
+    pub names_model: bool,
     /// The provider, which determines the wire format of the recorded answers.
     pub provider: Provider,
     /// The branch that the run begins from.

@@ -148,6 +148,28 @@ fn another_model_may_be_asked_and_a_slow_one_is_given_up() {
 }
 
 #[test]
+fn an_earlier_run_is_continued_with_its_model() {
+    let rejected = ["Shall I?", "Well?", "Hm."].map(says);
+    let mut orchestra = OrchestraProject::clean_after(rejected, []);
+    let table = table(&orchestra, "");
+    orchestra.project = orchestra
+        .project
+        .file("agent-config/models.json", table)
+        .variable("AZURE_OPENAI_DEPLOYMENT", "another");
+    let ended = orchestra.run(&["--model", "az"]).exits(5);
+    let told = report(&ended);
+    let instructions = told["instructions"].as_str().unwrap();
+    let named = "--project-name project --model az --task";
+    assert!(instructions.contains(named), "{instructions}");
+    let resume = ["orchestrate", "--headless", "--resume", &ended.folder];
+    orchestra.project.run(&resume).exits(0);
+    for request in orchestra.azure.requests() {
+        let line = &request.line;
+        assert!(line.contains("/deployments/ours/"), "{line}");
+    }
+}
+
+#[test]
 fn ollama_model_needs_no_entry_and_its_problems_are_listed() {
     let shown = json!({"model_info": {"x.context_length": 32_768}});
     let rejected = (0..3).map(|_| Answer::lines(&ollama("Well?")));

@@ -118,6 +118,9 @@ fn command(report: &OrchestrationRecord, settings: &OrchestrationSettings) -> St
         "--project-name",
         &settings.project_name,
     ];
+    if settings.names_model {
+        words.extend(["--model", &settings.model]);
+    }
     if !settings.publishes {
         words.push("--no-publish");
     }

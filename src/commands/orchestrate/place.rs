@@ -94,6 +94,7 @@ impl<'c> OrchestratePlace<'c> {
         let parent = arguments.parent_branch_id.map(|id| id.to_string());
         let settings = OrchestrationSettings {
             model: spec.name.clone(),
+            names_model: arguments.model.is_some(),
             provider: spec.provider,
             parent_branch_id: parent.unwrap_or_default(),
             project_name: config.project,

@@ -88,7 +88,11 @@ pub fn begun(context: &Context<'_>, arguments: &OrchestrateArgs) -> Result<Optio
         parent_branch_id: Uuid::parse_str(&settings.parent_branch_id).ok(),
         project_name: Some(settings.project_name),
         // Publishing asks no model.
-        model: arguments.model.clone().filter(|_| !publish_only),
+        model: arguments
+            .model
+            .clone()
+            .filter(|_| !publish_only)
+            .or(settings.names_model.then_some(settings.model)),
         no_publish: !publish_only
             && !is_publishing
             && (arguments.no_publish || !settings.publishes),

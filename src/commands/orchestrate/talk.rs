@@ -102,6 +102,7 @@ impl Talker for OrchestratePlace<'_> {
         let spec = &self.models.first.spec;
         self.limits.max_context_tokens = spec.context_window;
         self.settings.model.clone_from(&spec.name);
+        self.settings.names_model = self.arguments.model.is_some();
         self.settings.provider = spec.provider;
         Ok(())
     }

@@ -42,6 +42,7 @@ fn settings() -> OrchestrationSettings {
         asks_parents: true,
         begun: None,
         model: "deployed".to_owned(),
+        names_model: false,
         provider: Provider::OpenAi,
         parent_branch_id: "start".to_owned(),
         project_name: "proj".to_owned(),
