@@ -307,8 +307,12 @@ fn note_model<F: SessionForm>(
 ) {
     let before = replace(session.model(), name.to_owned());
     if !before.is_empty() && before != name && !is_chosen {
+        let table = context.models.as_ref().ok();
+        let is_known = table.is_some_and(|table| table.named(&before).is_some());
+        let flag = is_known.then(|| format!(" (`--model {before}`)"));
+        let flag = flag.unwrap_or_default();
         context.notice(format!(
-            "`{name}` is asked; the session's last model was `{before}` (`--model {before}`)"
+            "`{name}` is asked; the session's last model was `{before}`{flag}"
         ));
     }
 }

@@ -48,6 +48,22 @@ fn a_session_is_kept_for_its_user_alone_and_can_be_resumed() {
 }
 
 #[test]
+fn the_last_model_of_a_session_is_named_with_a_flag_that_works() {
+    let replies = [done(), PASS.to_owned(), done(), PASS.to_owned()];
+    let (agent, _server) = AgentProject::scripted(&replies);
+    agent.work("first").exits(0);
+    let agent = agent.with_variable("DEV_AGENT_MODEL", "another");
+    let resumed = agent.run(&["--resume", "-p", "second"]).exits(0);
+    resumed.says(&["`another` is asked; the session's last model was `test-model`\n"]);
+    let table = r#"{"models": {"another": {"provider": "openai"}}}"#;
+    let agent = agent.with_file("agent-config/models.json", table);
+    let resumed = agent
+        .with_variable("DEV_AGENT_MODEL", "third")
+        .run(&["--resume", "-p", "third"]);
+    resumed.says(&["last model was `another` (`--model another`)"]);
+}
+
+#[test]
 fn a_named_session_is_begun_and_resumed() {
     let (agent, server) =
         AgentProject::scripted(&[done(), PASS.to_owned(), done(), PASS.to_owned()]);
