@@ -445,6 +445,24 @@ fn a_chat_asks_a_model_without_an_entry() {
 }
 
 #[test]
+fn a_name_with_a_tag_is_looked_for_at_the_server_alone() {
+    let asked = ["-p", "hi", "--model", "qwen3:8b"];
+    let tags = || Answer::tags(&["new:latest"]);
+    let server = ModelServer::start([tags(), tags()]);
+    let not_installed = ["`qwen3:8b` is not installed", "`ollama pull qwen3:8b`"];
+    let not_there = ["no Ollama server answers at", "`ollama serve`"];
+    for (host, told) in [
+        (&*server.url(), not_installed),
+        ("http://127.0.0.1:1", not_there),
+    ] {
+        let agent = AgentProject::at("http://127.0.0.1:1").with_variable("OLLAMA_HOST", host);
+        agent.run(&asked).exits(3).says(&told);
+        let chat = ChatProject::new(&Anthropic::start([])).with_variable("OLLAMA_HOST", host);
+        chat.run(&asked).exits(3).says(&told);
+    }
+}
+
+#[test]
 fn calls_of_the_vendors_own_are_read_and_their_results_go_back_by_name() {
     let call = |name: &str, arguments: Value| {
         let function = json!({"name": name, "arguments": arguments});

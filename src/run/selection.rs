@@ -496,7 +496,7 @@ pub fn named(table: &ModelTable, name: &str) -> Result<ModelSpec, Error> {
 /// Returns the table's entry of that name or, failing that, one for the model of that name on the Ollama server.
 ///
 /// # Errors
-/// Fails if there is neither.
+/// Fails if there is neither; for a name with a tag, with the reason that the server gives.
 pub fn named_or_installed(
     context: &Context<'_>,
     table: &ModelTable,
@@ -505,20 +505,26 @@ pub fn named_or_installed(
     named(table, name).or_else(|unknown| {
         let installed = installed_model(context, name);
         context.interrupt.check()?;
-        installed.ok_or(unknown)
+        // Only Ollama's names can have a tag.
+        let is_ollamas = name.contains(':');
+        installed.map_err(|problem| if is_ollamas { problem.into() } else { unknown })
     })
 }
 
-/// Returns the model of that name on the Ollama server of the environment, if one answers and has it.
-fn installed_model(context: &Context<'_>, name: &str) -> Option<ModelSpec> {
+/// Returns the model of that name on the Ollama server of the environment.
+///
+/// # Errors
+/// Fails if no server answers, or it does not have the model.
+fn installed_model(context: &Context<'_>, name: &str) -> Result<ModelSpec, NotReady> {
     let mut spec = ModelSpec::new(name, Provider::LOCAL);
-    let route = route(context, &spec, false).ok()?;
+    let route = route(context, &spec, false).map_err(NotReady::of)?;
     let server = VendorServer::new(spec.provider, route, context.interrupt);
-    if server.lack(name, &server.installed().ok()?).is_some() {
-        return None;
+    let installed = server.installed().map_err(NotReady::of)?;
+    if let Some(problem) = server.lack(name, &installed) {
+        return Err(NotReady::of(problem));
     }
     spec.context_window = server.context_length(name);
-    Some(spec)
+    Ok(spec)
 }
 
 /// Finds the run of this name or in this folder, if one is given.

@@ -150,11 +150,10 @@ pub fn models<'c>(
             .filter(|_| !pull)
             .map_or(Ok(pull), |typing| wants(context, typing, model))
     };
-    // Only Ollama's names can have a tag.
-    let is_ollamas = |name: &&str| pull || name.contains(':');
-    let pulled = |unknown: Error, task| {
-        let named = choice.model.as_deref().filter(is_ollamas);
-        let spec = ModelSpec::new(named.ok_or(unknown)?, Provider::LOCAL);
+    let pulled = |error: Error, task| {
+        let is_ollamas = pull || error.is::<NotReady>();
+        let named = choice.model.as_deref().filter(|_| is_ollamas);
+        let spec = ModelSpec::new(named.ok_or(error)?, Provider::LOCAL);
         agent_models::stage_models(context, choice, vec![(Purpose::STEP, spec)], &may_pull)?;
         selected(context, choice, task)
     };
@@ -163,7 +162,7 @@ pub fn models<'c>(
         let spec = match stages.first() {
             // A server that may have the named model is asked for it only once.
             Some((_, named)) if choice.model.is_some() => named.clone(),
-            _ => selected(context, choice, task).or_else(|unknown| pulled(unknown, task))?,
+            _ => selected(context, choice, task).or_else(|error| pulled(error, task))?,
         };
         stages.push((purpose, spec));
     }
