@@ -151,6 +151,11 @@ fn a_criterion_with_a_command_is_ticked_by_that_alone() {
             run.stderr
         );
         assert!(!run.stdout.contains("✓ It is there"), "{}", run.stdout);
+        let failed = format!(
+            "`ls b.txt`, by which `It is there` is checked, has failed (exit code: 2): its output is in `logs/{}`",
+            run.folder
+        );
+        assert_eq!(run.stderr.contains(&failed), !ticked, "{}", run.stderr);
         assert_eq!(queries(&server), 4);
     }
 }
@@ -178,7 +183,7 @@ fn a_check_that_may_do_more_than_look_is_asked_about_like_any_command() {
         assert_eq!(plan.project.path("made").exists(), is_run);
         assert_eq!(
             run.stderr
-                .contains("`touch made`, by which `It is made` is checked, was not run"),
+                .contains("`touch made`, by which `It is made` is checked, was not run; a call was refused that `--yes` allows"),
             !is_run
         );
         assert!(

@@ -509,7 +509,7 @@ impl Stages<'_, '_, '_> {
 
     /// Returns the suffix of the reason for a failed step if a call lacked the user's consent; otherwise, an empty
     /// string.
-    fn refusal_note(&self) -> &'static str {
+    pub fn refusal_note(&self) -> &'static str {
         if self.lacks_consent.get() {
             "; a call was refused that `--yes` allows"
         } else {

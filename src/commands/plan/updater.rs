@@ -70,20 +70,28 @@ impl Stages<'_, '_, '_> {
             let Some(command) = criterion.check() else {
                 continue;
             };
-            let Some(holds) = self.check(command)? else {
-                self.run.warn(format!(
-                    "`{command}`, by which `{}` is checked, was not run",
-                    criterion.description
-                ));
+            let description = &criterion.description;
+            let subject = format!("`{command}`, by which `{description}` is checked,");
+            let Some(checked) = self.check(command)? else {
+                let note = self.refusal_note();
+                self.run.warn(format!("{subject} was not run{note}"));
                 continue;
             };
-            self.change(|plan| set_completed(plan, &criterion.description, holds))?;
+            if let Err(failure) = &checked {
+                let folder = self.run.with(|run| run.log.name().to_owned());
+                self.run.warn(format!(
+                    "{subject} has failed ({failure}): its output is in `{folder}`"
+                ));
+            }
+            self.change(|plan| set_completed(plan, description, checked.is_ok()))?;
         }
         Ok(())
     }
 
-    /// Runs the command of a criterion, and returns `true` if it exits with code 0; `None` if it may not run.
-    fn check(&self, command: &str) -> Result<Option<bool>, AgentError> {
+    /// Runs the command of a criterion, and describes its failure if it does not exit with code 0; `None` if it may not
+    /// run.
+    fn check(&self, command: &str) -> Result<Option<Result<(), String>>, AgentError> {
+        self.lacks_consent.set(false);
         let tools = self.tools();
         let call = Call {
             id: "check".to_owned(),
@@ -106,8 +114,9 @@ impl Stages<'_, '_, '_> {
             return Ok(None);
         }
         match tool.run(&call.arguments) {
-            Ok(output) => Ok(Some(output.command.code() == Some(0))),
-            Err(ToolError::Failed(_)) => Ok(Some(false)),
+            Ok(output) if output.command.code() == Some(0) => Ok(Some(Ok(()))),
+            Ok(output) => Ok(Some(Err(output.brief.unwrap_or_default()))),
+            Err(ToolError::Failed(failure)) => Ok(Some(Err(failure.message))),
             Err(ToolError::Fatal(error)) => Err(error),
         }
     }
