@@ -1,6 +1,7 @@
 //! `plan reliability`: the percentage of well-formed replies.
 
 use crate::support::plan::{PlanProject, calls, conversation, queries, query, response, system};
+use crate::support::{Answer, ModelServer};
 use serde_json::json;
 
 #[test]
@@ -62,4 +63,18 @@ fn invalid_number_of_calls_is_a_usage_error() {
     // A server that does not answer proves nothing about the model.
     let (plan, _server) = PlanProject::scripted::<&str>(&[]);
     plan.run(&["reliability", "-n", "1"]).exits(4);
+}
+
+#[test]
+fn a_model_that_cannot_be_asked_is_reported_without_the_settings_of_others() {
+    let body = json!({"error": {"message": "No."}});
+    let answers = [400, 401].map(|status| Answer::error(status, &body));
+    let server = ModelServer::start(answers);
+    let plan =
+        PlanProject::new(&server).with_variable("OPENAI_BASE_URL", &format!("{}/v1", server.url()));
+    for hint in ["`contextWindow`", "`agent-config/openai-key.txt`"] {
+        let asked = plan.run(&["reliability", "--model", "gpt-5"]).exits(4);
+        let asked = asked.says(&[hint]);
+        assert!(!asked.stderr.contains("config.json"), "{}", asked.stderr);
+    }
 }

@@ -65,7 +65,10 @@ pub fn plan(context: &Context<'_>, arguments: &PlanArgs, stdin: Stdin) -> Result
             session, plan_file, ..
         }) => return show::show(context, session.as_deref(), plan_file.as_deref()),
         Some(PlanCommand::Sessions(_)) => return show::sessions(context),
-        Some(PlanCommand::Reliability(wanted)) => return reliability::reliability(context, wanted),
+        Some(PlanCommand::Reliability(wanted)) => {
+            let measured = reliability::reliability(context, wanted);
+            return measured.map_err(|failure| Failure { advice, ..failure });
+        }
         None => {}
     }
     let options = AgentOptions::new(

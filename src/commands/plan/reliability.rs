@@ -77,6 +77,8 @@ pub fn reliability(context: &Context<'_>, wanted: &ReliabilityArgs) -> Result<Ou
             Err(_) => Verdict::Unreadable,
         };
         let reply = answer.and_then(|answer| model.read(step, &answer.json));
+        let setup = || models.first.setup(context.models);
+        let reply = reply.map_err(|error| error.with_setup(setup()));
         (reply.map(read).map_err(Error::from), None)
     };
     let count = |(), verdict, cost| {
