@@ -7,6 +7,11 @@ use crate::model::reply::End;
 /// Hint for a request that is refused.
 const REWORD: &str = "reword the request, or use another model with `--model`";
 
+/// The settings of `dev` that choose a model, in the hint for an address or a name that may be wrong.
+const SETTINGS: &str = "`dev config` opens the settings (`apiUrl`, `model`, `apiKey`), which the `DEV_AGENT_…` \
+                        variables override; `--model NAME` asks a model of `code-commit models` instead, \
+                        whose `baseUrl` is in `models.json`";
+
 impl ModelError {
     /// Returns advice for the user.
     pub fn hint(&self) -> String {
@@ -135,10 +140,11 @@ impl ModelError {
                 "{} (an agent's own: `apiUrl` in its `config.json`)",
                 self.hint()
             ),
+            Self::Status {
+                status: 404, setup, ..
+            } if setup.successor.is_none() => format!("{} {SETTINGS}", self.hint()),
             Self::NobodyListens { .. } => {
-                "start the server there, or set another base URL: `dev config` opens the settings \
-                 (`apiUrl`, `model`, `apiKey`), and `--model NAME` asks a model of `code-commit models` instead"
-                    .to_owned()
+                format!("start the server there, or set another base URL: {SETTINGS}")
             }
             Self::NoTimeLeft { error, .. } => {
                 format!("raise `--timeout`; or else, {}", error.hint_with_config())
