@@ -19,11 +19,14 @@ const KEYS: &str = "shift+tab: cycle mode | esc×2: stop | /help: commands";
 const KEYS_WITHOUT_MODES: &str = "esc×2: stop | ctrl+d: quit | /help: commands";
 /// The essential keys of an agent that works on one task.
 const KEYS_OF_ONE_TASK: &str = "esc×2: end the run | ctrl+d: quit | /help: commands";
+/// The effect of Ctrl-D, and its effect at a question with a free answer.
+const QUIT: [&str; 2] = ["ctrl+d: quit", "ctrl+d: no answer"];
 /// The height with a border, in lines.
 pub const HEIGHT: u16 = 3;
 
-/// Draws the status bar, without a border if there is no room.
-pub fn render(status: &Status, mode: Option<Mode>, area: Rect, buf: &mut Buffer) {
+/// Draws the status bar, without a border if there is no room. `is_asked` is set while a question with a free answer is
+/// open.
+pub fn render(status: &Status, mode: Option<Mode>, is_asked: bool, area: Rect, buf: &mut Buffer) {
     let mut inner = area;
     if area.height >= HEIGHT {
         let block = Block::bordered().border_style(theme::BORDER);
@@ -40,6 +43,8 @@ pub fn render(status: &Status, mode: Option<Mode>, area: Rect, buf: &mut Buffer)
         None if status.is_one_task => KEYS_OF_ONE_TASK,
         None => KEYS_WITHOUT_MODES,
     };
+    let [quit, no_answer] = QUIT;
+    let keys = keys.replace(quit, if is_asked { no_answer } else { quit });
     let keys = Line::styled(keys, theme::DIM);
     let context = context(status);
     let with_model = left(status, mode, Some(&model));
@@ -157,7 +162,7 @@ mod tests {
     fn drawn(status: &Status, mode: Mode, width: u16, height: u16) -> (Vec<String>, Buffer) {
         let area = Rect::new(0, 0, width, height);
         let mut buf = Buffer::empty(area);
-        render(status, Some(mode), area, &mut buf);
+        render(status, Some(mode), false, area, &mut buf);
         let row = |y| (0..width).map(|x| buf[(x, y)].symbol()).collect();
         ((0..height).map(row).collect(), buf)
     }

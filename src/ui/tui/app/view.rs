@@ -53,7 +53,8 @@ impl App {
         let cursor = self.composer.render(layout.input, buf);
         if !layout.status.is_empty() {
             let mode = self.mode.as_ref().map(SharedMode::get);
-            status::render(&self.status, mode, layout.status, buf);
+            let is_asked = matches!(self.dialog, Some(Dialog::Line(..)));
+            status::render(&self.status, mode, is_asked, layout.status, buf);
         }
         if self.is_plain {
             theme::take_colors_out(buf, layout.transcript);

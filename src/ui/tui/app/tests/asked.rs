@@ -277,6 +277,20 @@ fn an_agent_of_one_task_keeps_what_it_does_not_read_in_the_input() {
 }
 
 #[test]
+fn the_bar_says_what_control_d_does_at_a_question() {
+    let composer = Composer::new(ComposerOptions::default());
+    let mut app = App::new(None, composer);
+    assert!(shown(&mut app, 100, 24).contains("ctrl+d: quit"));
+    let (prompt, is_secret) = ("Which flag?".to_owned(), false);
+    app.handle(ToScreen::Type { prompt, is_secret }, at(0));
+    let asked = shown(&mut app, 100, 24);
+    assert!(asked.contains("ctrl+d: no answer") && !asked.contains("quit"));
+    let unanswered = ScreenEffect::Send(FromScreen::Typed(None));
+    assert_eq!(control(&mut app, 'd'), [unanswered]);
+    assert!(shown(&mut app, 100, 24).contains("ctrl+d: quit"));
+}
+
+#[test]
 fn work_that_is_resumed_without_a_submission_can_be_stopped() {
     let composer = Composer::new(ComposerOptions::default());
     let mut app = App::new(None, composer);
