@@ -130,10 +130,10 @@ impl ToolCalls {
         let mut others = object.keys().filter(|key| *key != calls && *key != answer);
         match (object.get(*calls), object.get(*answer), others.next()) {
             (Some(_), Some(_), _) => Err(format!(
-                "the reply has both `{calls}` and `{answer}`: it has one of them"
+                "the reply has both `{calls}` and `{answer}`: it must have exactly one of them"
             )),
             (None, None, None) => Err(format!(
-                "the reply has neither `{calls}` nor `{answer}`: it has one of them"
+                "the reply has neither `{calls}` nor `{answer}`: it must have exactly one of them"
             )),
             (None, None, Some(other)) => Err(format!(
                 "the reply has {}, and neither `{calls}` nor `{answer}`",

@@ -115,7 +115,7 @@ fn should_reject_mixed_format() {
     let reply = json!({"tool_calls": [{"name": "read_file", "parameters": {}}], "response": "Also responding"});
     assert_eq!(
         problem(&reply.to_string()),
-        "the reply has both `tool_calls` and `response`: it has one of them"
+        "the reply has both `tool_calls` and `response`: it must have exactly one of them"
     );
 }
 
