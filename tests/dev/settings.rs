@@ -46,6 +46,19 @@ fn mistakes_are_reported_by_line_and_column_and_nothing_is_started() {
 }
 
 #[test]
+fn without_an_address_the_model_is_one_of_the_table() {
+    let (agent, _server) = AgentProject::scripted::<&str>(&[]);
+    let agent = agent
+        .configured(&json!({"apiUrl": "", "model": "mine"}))
+        .with_variable("DEV_AGENT_API_URL", "")
+        .with_variable("DEV_AGENT_MODEL", "");
+    let settings = "no table of models has `mine`, the settings' `model`";
+    agent.work("go").exits(3).says(&[settings, "`dev config`"]);
+    let named = agent.run(&["-p", "go", "--model", "yours"]).exits(2);
+    named.says(&["there is no model `yours`"]);
+}
+
+#[test]
 fn unknown_fields_are_preserved_and_variables_override() {
     let (agent, server) = AgentProject::scripted(&[done(), PASS.to_owned()]);
     let config = json!({"apiUrl": "http://127.0.0.1:1/v1", "model": "other", "apiKey": "file-key-123456", "theme": "dark"});

@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
-use super::settings::{FILE, Settings};
+use super::settings::{FILE, Settings, SettingsProblem};
 use crate::commands::workspace::{AgentOptions, Workspace, check_project, home, stored};
 use crate::project::home::DEV;
 use crate::record::result::LimitsRecord;
 use crate::run::agent_models;
 use crate::run::context::{Context, ModelChoice};
+use crate::run::error::RunError;
 use crate::run::not_ready::NotReady;
 use crate::run::selection::Models;
 use crate::sys::error::Error;
@@ -19,8 +20,7 @@ use crate::sys::error::Error;
 pub fn open<'c>(context: &'c Context<'c>, options: &AgentOptions) -> Result<Workspace<'c>, Error> {
     check_project(context)?;
     let (home, settings) = settings(context)?;
-    let server = settings.server(context.environment);
-    let models = agent_models::agent_model(context, &options.choice, &settings.model, server)?;
+    let models = models(context, &options.choice, &settings)?;
     models.report(context);
     let days = settings.session_retention_days;
     let stored = stored(context, options, (&DEV, &home), days)?;
@@ -52,12 +52,31 @@ pub fn choose_model<'c>(
         model: (name != settings.model).then(|| name.to_owned()),
         ..options.choice.clone()
     };
-    let server = settings.server(context.environment);
-    let models = agent_models::agent_model(context, &choice, &settings.model, server)?;
+    let models = models(context, &choice, &settings)?;
     models.report_base_urls(context);
     let limit = context_limit(&settings, &models);
     place.set_models(models, Some(limit));
     Ok(())
+}
+
+/// Selects the model of the choice, or else that of the settings.
+///
+/// # Errors
+/// Fails if the model is unknown or its configuration is incomplete.
+pub fn models<'c>(
+    context: &Context<'c>,
+    choice: &ModelChoice,
+    settings: &Settings,
+) -> Result<Models<'c>, Error> {
+    let server = settings.server(context.environment);
+    let is_own = choice.model.is_none() && server.is_none();
+    let models = agent_models::agent_model(context, choice, &settings.model, server);
+    models.map_err(|error| match error.downcast_ref() {
+        Some(RunError::UnknownModel { name, .. }) if is_own => {
+            NotReady::of(SettingsProblem::NoModel(name.clone())).into()
+        }
+        _ => error,
+    })
 }
 
 /// Returns `dev`'s home directory and the settings in it, creating the settings if they are missing.

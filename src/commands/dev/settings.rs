@@ -88,6 +88,16 @@ pub enum SettingsProblem {
         /// A phrase that describes the expected value.
         reason: String,
     },
+    /// No table of models has the settings' model, and there is no address to ask it at.
+    #[error("no table of models has `{0}`, the settings' `model`, and `apiUrl` is empty")]
+    #[diagnostic(
+        code("/settings"),
+        help(
+            "`dev config` opens the settings: set `apiUrl` to the model's server, or `model` to one that \
+             `code-commit models` lists"
+        )
+    )]
+    NoModel(String),
 }
 
 impl Settings {

@@ -1150,6 +1150,7 @@ fn readiness_of_agents(told: &mut Told) {
         variable: "DEV_AGENT_MODEL",
         reason: s("is empty"),
     });
+    told.problem(SettingsProblem::NoModel(s("mine")));
     for source in [large(), denied()] {
         told.problem(HomeFileProblem::Unreadable {
             path: path(),

@@ -21,7 +21,6 @@ use crate::commands::plan::place as plan;
 use crate::commands::workspace;
 use crate::model::price::Usd;
 use crate::project::home::PLAN;
-use crate::run::agent_models;
 use crate::run::context::{Context, ModelChoice};
 use crate::run::outcome::{Failure, Outcome};
 use crate::sys::environment::Environment;
@@ -181,8 +180,7 @@ fn find_models(context: &Context<'_>, task: &Task) -> Result<(), Error> {
     };
     if task.workflow == Workflow::Dev {
         let (_, settings) = dev::settings(context)?;
-        let (own, server) = (&settings.model, settings.server(context.environment));
-        return agent_models::agent_model(context, choice, own, server).map(drop);
+        return dev::models(context, choice, &settings).map(drop);
     }
     let models = &Ok(plan::table(context, &workspace::home(context, &PLAN)?)?);
     if task.pulls() {
