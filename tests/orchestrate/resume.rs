@@ -80,6 +80,28 @@ fn a_killed_run_is_resumed_at_the_agent_at_work() {
     assert_eq!(orchestra.pantheon.called("parallel_explore").len(), 3);
 }
 
+#[test]
+fn an_agent_that_took_too_long_is_waited_for_once_more() {
+    let mut states = vec![json!({"status": "running"}); 50];
+    states.push(json!({"status": "succeed", "output": "implemented"}));
+    let replies = ["claude_code", "codex"].map(|agent| execute(agent, "Do it."));
+    let orchestra = OrchestraProject::scripted(
+        replies.into_iter().chain([finished("The flag is there.")]),
+        [Branch::of(&states), Branch::review("CLEAN")],
+    );
+    let hurried = orchestra.with_variable("MCP_POLL_TIMEOUT_SECONDS", "0.1");
+    let late = hurried.run(&["--no-publish"]).exits(1);
+    let told = report(&late);
+    assert_eq!(told["status"], "timeout");
+    let command = format!("run `dev-agent --resume logs/{}`", late.folder);
+    let instructions = told["instructions"].as_str().unwrap();
+    assert!(instructions.contains(&command), "{instructions}");
+    let orchestra = hurried.with_variable("MCP_POLL_TIMEOUT_SECONDS", "60");
+    let resumed = run(&orchestra, &["--resume", &late.folder]).exits(0);
+    assert_eq!(report(&resumed)["branches"][0]["id"], branch(1));
+    assert_eq!(orchestra.pantheon.called("parallel_explore").len(), 2);
+}
+
 /// Leaves a run behind that was killed at the nth call of a tool; returns its folder.
 fn killed_at(orchestra: &OrchestraProject, tool: &str, nth: usize) -> String {
     let (silence, reached) = Answer::silence();

@@ -74,10 +74,12 @@ pub fn instructions(
         }));
     let starting = lineage.record.starting.iter();
     parts.extend(starting.map(|agent| format!("{} before you go on.", unknown_branch(agent))));
-    let resumes = matches!(
-        status,
-        OrchestrationStatus::Interrupted | OrchestrationStatus::Failed
-    );
+    let resumes = match status {
+        OrchestrationStatus::Interrupted | OrchestrationStatus::Failed => true,
+        // An agent that publishes in its place is the last one.
+        OrchestrationStatus::Timeout => lineage.waiting().is_some(),
+        _ => false,
+    };
     let is_publishing =
         lineage.publishing().is_some() && status == OrchestrationStatus::PublishFailed;
     let is_waited_for = is_publishing || resumes && lineage.working().next().is_some();
@@ -179,6 +181,10 @@ mod tests {
         if let Some(working) = working {
             lineage.started(working, "b7", Specialist::Codex);
         }
+        if is_published {
+            lineage.started("b9", "b7", Specialist::ClaudeCode);
+            lineage.ended();
+        }
         told(
             status,
             "don't stop",
@@ -233,6 +239,12 @@ mod tests {
                 ],
             ),
             (
+                Timeout,
+                Some("b8"),
+                false,
+                &["too long", "On Pantheon branch `b8` an agent"],
+            ),
+            (
                 PublishFailed,
                 None,
                 false,
@@ -260,19 +272,16 @@ mod tests {
                 is_published,
                 "{status:?}: {told}"
             );
+            let is_waited_for = status == Interrupted || status == Timeout && !is_published;
             let further = match status {
-                Interrupted => "To wait for it and go on, run `dev-agent --resume r1`.",
+                _ if is_waited_for => "To wait for it and go on, run `dev-agent --resume r1`.",
                 Failed => "To go on, run `dev-agent --resume r1`.",
                 PublishFailed => "To publish it, run `dev-agent --publish-only r1`.",
                 _ => "",
             };
             assert!(told.contains(further), "{told}");
             assert_eq!(told.contains(" r1`"), !further.is_empty(), "{told}");
-            let without = if status == Interrupted {
-                " without it"
-            } else {
-                ""
-            };
+            let without = if is_waited_for { " without it" } else { "" };
             let goes_on = format!("To go on from `b7`{without}, run:\n\n{COMMAND}\"don't stop\"");
             assert_eq!(
                 told.ends_with(&goes_on),
