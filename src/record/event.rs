@@ -258,6 +258,8 @@ pub enum Event {
         /// The time since the agent was started.
         #[serde(serialize_with = "seconds")]
         waited: Duration,
+        /// True if the agent is reviewing the work.
+        is_review: bool,
         /// The number of the current or next review.
         review: u32,
         /// The maximum number of reviews.

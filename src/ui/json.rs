@@ -267,6 +267,7 @@ mod tests {
                 branch: "1f2e3d4c".to_owned(),
                 status: "running".to_owned(),
                 waited: Duration::from_millis(1500),
+                is_review: true,
                 review: 3,
                 reviews: 8,
                 publishes: false,

@@ -340,7 +340,7 @@ pub fn awaited_in_all(event: &Event) -> String {
     }
 }
 
-/// Describes a branch on a server: `claude_code on branch 1f2e3d4c-5b6a (running), review 3 of 8`, or `publishing`.
+/// Describes a branch on a server: `codex on branch 1f2e3d4c-5b6a (running), review 3 of 8`, or `publishing`.
 pub fn awaited(event: &Event) -> String {
     let mut parts = on_branch(event, LONGEST_WORD).to_vec();
     parts.retain(|part| !part.is_empty());
@@ -348,7 +348,7 @@ pub fn awaited(event: &Event) -> String {
 }
 
 /// Describes the agent on a branch, with at most `id_length` characters of the branch's id, and the number of its
-/// review, or that it publishes, if it is awaited.
+/// or the next review, or that it publishes, if it is awaited.
 fn on_branch(event: &Event, id_length: usize) -> [String; 2] {
     let (Event::Waiting {
         agent,
@@ -375,8 +375,14 @@ fn on_branch(event: &Event, id_length: usize) -> [String; 2] {
             publishes: true, ..
         } => "publishing".to_owned(),
         Event::Waiting {
-            review, reviews, ..
-        } => format!("review {review} of {reviews}"),
+            is_review,
+            review,
+            reviews,
+            ..
+        } => {
+            let before = if *is_review { "" } else { "before " };
+            format!("{before}review {review} of {reviews}")
+        }
         _ => String::new(),
     };
     [format!("{agent} on branch {branch}{status}"), review]

@@ -254,6 +254,7 @@ impl Specialists<'_> {
                 branch: id.to_owned(),
                 status: state.status.clone(),
                 waited,
+                is_review: agent == Specialist::Codex,
                 review: (self.lineage.borrow().record.iterations + 1).min(MAX_REVIEWS),
                 reviews: MAX_REVIEWS,
                 publishes: self.lineage.borrow().record.publishes,

@@ -40,6 +40,7 @@ fn waiting(branch: &str, status: &str) -> Event {
         branch: branch.to_owned(),
         status: status.to_owned(),
         waited: Duration::ZERO,
+        is_review: true,
         review: 3,
         reviews: 8,
         publishes: false,
@@ -85,6 +86,12 @@ fn a_branch_is_reported_in_a_line_whatever_the_server_calls_it() {
     );
     let told = awaited_since(&waiting("1f", "running"), Duration::from_secs(90));
     assert_eq!(told, "codex on branch 1f (running), review 3 of 8, 1m 30s");
+    let mut before = waiting("1f", "running");
+    if let Event::Waiting { is_review, .. } = &mut before {
+        *is_review = false;
+    }
+    let told = awaited(&before);
+    assert_eq!(told, "codex on branch 1f (running), before review 3 of 8");
 }
 
 #[test]

@@ -176,6 +176,7 @@ fn of_branch(text: &str) -> [Event; 3] {
             branch: text(),
             status: text(),
             waited: Duration::ZERO,
+            is_review: true,
             review: 3,
             reviews: 8,
             publishes: false,
