@@ -540,7 +540,12 @@ fn programs_are_started_where_the_documents_say() {
     collect(&root.join("src"), "src", &mut files);
     let starts = |text: &str| {
         let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
-        code.contains(concat!("Command", "::new(")) || code.contains(".spawn()")
+        let waits = [".output()", ".status()"]
+            .iter()
+            .any(|call| code.contains(call));
+        code.contains(concat!("Command", "::new("))
+            || code.contains(".spawn()")
+            || code.contains(".command(") && waits
     };
     let is_test = |path: &str| path.contains("/tests/") || path.ends_with("tests.rs");
     let started = files

@@ -216,6 +216,20 @@ fn staged_changes_are_not_clean() {
 }
 
 #[test]
+fn a_pipe_among_gits_files_is_not_waited_for() {
+    let project = TestProject::new()
+        .with(&ModelServer::gemini(&[EDIT, EDIT]))
+        .build("test -e .git/shallow || mkfifo .git/shallow");
+    let project = committed(project).file("a", "");
+    git(&project, &["add", "a"]);
+    for _ in 0..2 {
+        project.run(&["--rollup", "--sandbox", "off"]).exits(0);
+    }
+    let told = "git cannot say what is staged: cannot read `";
+    project.run(&["--require-clean"]).exits(3).says(&[told]);
+}
+
+#[test]
 fn only_what_is_staged_below_the_project_counts() {
     let directory = tempfile::tempdir().unwrap();
     let project = TestProject::within(directory.path(), "project");

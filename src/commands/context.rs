@@ -53,7 +53,7 @@ pub fn context(context: &Context<'_>, arguments: &ContextArgs) -> Result<Outcome
         // A run does not send files with credentials either.
         code_base = code_base.without_credentials(context.redactor);
     }
-    let history = past_commits(root, context.environment.os("PATH"));
+    let history = past_commits(root, context.environment.os("PATH"), context.interrupt)?;
     let limit = arguments.chosen.limit(arguments.tokens);
     let selected = CodeContext::select(code_base, &query, &history, &limit)?;
     let (text, data) = choice(&selected);

@@ -7,7 +7,6 @@ use std::collections::{BTreeSet, HashSet};
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path};
-use std::process::Stdio;
 
 use gix_index::Entry;
 use gix_index::entry::{Flags, Mode};
@@ -18,8 +17,11 @@ use super::problem::ProjectProblem;
 use super::repository::{DOT_GIT, Repository};
 use super::walk::{self, EntryKind};
 use crate::sys::files::{self, Links, MIB};
-use crate::sys::git::Git;
+use crate::sys::git::{Git, listing};
+use crate::sys::interrupt::Interrupt;
 
+/// Maximum number of bytes of git's output.
+const LARGEST_OUTPUT: usize = 64 << 20;
 /// Maximum size in bytes of a file whose content is compared. Larger files are judged by size and time only.
 const LARGEST: u64 = 64 * MIB;
 
@@ -55,6 +57,7 @@ pub fn changed(
     root: &Path,
     paths: &BTreeSet<&str>,
     git: Option<&Git>,
+    interrupt: &Interrupt,
 ) -> Result<Vec<String>, ProjectProblem> {
     let mut found = BTreeSet::new();
     if paths.is_empty() {
@@ -67,7 +70,7 @@ pub fn changed(
             found.insert(path);
         }
     })?;
-    for line in staged(root, git, Some("HEAD")).unwrap_or_default() {
+    for line in staged(root, git, Some("HEAD"), interrupt).unwrap_or_default() {
         let path = line.split_once("  ").map(|(_, path)| path);
         found.extend(path.filter(|path| paths.contains(path)).map(str::to_owned));
     }
@@ -78,21 +81,22 @@ pub fn changed(
 /// entries before the first commit. They are formatted like `git status --short`. Git starts no filters for this.
 ///
 /// # Errors
-/// Fails with a message if git cannot be run or fails.
-pub fn staged(root: &Path, git: Option<&Git>, commit: Option<&str>) -> Result<Vec<String>, String> {
+/// Fails with a message if git cannot be run or fails, or a signal arrives.
+pub fn staged(
+    root: &Path,
+    git: Option<&Git>,
+    commit: Option<&str>,
+    interrupt: &Interrupt,
+) -> Result<Vec<String>, String> {
+    let repository = Repository::of(root).map_err(|error| error.to_string())?;
+    let readable = repository.map_or(Ok(()), |repository| repository.check_readable());
+    readable.map_err(|error| error.to_string())?;
     let options = "diff --cached --relative --name-status --no-renames --no-ext-diff -z";
     let words: Vec<&str> = options.split(' ').chain(commit).collect();
     let git = git.ok_or("git is not installed")?;
-    let output = git
-        .command(root, &words)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .output()
-        .map_err(|error| error.to_string())?;
-    if !output.status.success() {
-        return Err(String::from_utf8_lossy(&output.stderr).trim().to_owned());
-    }
-    let text = String::from_utf8_lossy(&output.stdout);
+    let output = listing(git.command(root, &words), LARGEST_OUTPUT, interrupt);
+    let output = output.map_err(|error| error.to_string())?;
+    let text = String::from_utf8_lossy(&output);
     let fields: Vec<&str> = text.split_terminator('\0').collect();
     Ok(fields.chunks(2).map(|pair| pair.join("  ")).collect())
 }
@@ -263,9 +267,13 @@ mod tests {
             ]
         );
         let asked = ["changed", "gone", "same", "src/new", "touched"].into();
-        assert_eq!(changed(&root, &asked, None).unwrap(), ["changed", "gone"]);
+        assert_eq!(
+            changed(&root, &asked, None, Interrupt::leaked()).unwrap(),
+            ["changed", "gone"]
+        );
         let path = std::env::var_os("PATH");
-        let finds = || changed(&root, &asked, Git::find(path.as_deref(), &root).as_ref()).unwrap();
+        let found = Git::find(path.as_deref(), &root);
+        let finds = || changed(&root, &asked, found.as_ref(), Interrupt::leaked()).unwrap();
         assert_eq!(finds(), ["changed", "gone"], "there is no commit");
         commit(&top, &[]);
         git(&root, &["add", "changed", "src/new"]);

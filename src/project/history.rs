@@ -4,43 +4,43 @@
 //! filters or includes other settings, there are no commits.
 
 use std::ffi::OsStr;
-use std::io::Read as _;
 use std::path::Path;
-use std::process::Stdio;
 
 use super::ranking::PastCommit;
 use super::repository::Repository;
-use crate::sys::files::MIB;
-use crate::sys::git::Git;
+use crate::sys::git::{Git, listing};
+use crate::sys::interrupt::{Interrupt, Interrupted};
 
 /// The arguments of git. A commit without parents, such as the last one of a shallow clone, would list all paths, and
 /// therefore lists none.
 const LOG: &str = "-c log.showRoot=false log --max-count=1000 --no-merges --no-notes --encoding=UTF-8 \
     --format=%x00%B%x00 --name-only -z --no-renames --no-ext-diff --relative";
 /// Maximum number of bytes of git's output that are read.
-const LARGEST: u64 = 64 * MIB;
+const LARGEST: usize = 64 << 20;
 
 /// Returns the last commits of the repository that contains `root`, without merges, the newest first. Paths are
 /// relative to `root`; those outside are left out. `path` is a list of directories in which to look for git.
-pub fn past_commits(root: &Path, path: Option<&OsStr>) -> Vec<PastCommit> {
-    parse(&log(root, path).unwrap_or_default())
+///
+/// # Errors
+/// Fails if a signal arrives.
+pub fn past_commits(
+    root: &Path,
+    path: Option<&OsStr>,
+    interrupt: &Interrupt,
+) -> Result<Vec<PastCommit>, Interrupted> {
+    let log = log(root, path, interrupt).unwrap_or_default();
+    interrupt.check()?;
+    Ok(parse(&log))
 }
 
-fn log(root: &Path, path: Option<&OsStr>) -> Option<Vec<u8>> {
+fn log(root: &Path, path: Option<&OsStr>, interrupt: &Interrupt) -> Option<Vec<u8>> {
     let repository = Repository::of(root).ok()??;
     repository.check_readable().ok()?;
     if repository.may_filter().ok()? {
         return None;
     }
-    let mut command = Git::find(path, root)?.command(root, &LOG.split(' ').collect::<Vec<_>>());
-    let mut child = command.stdout(Stdio::piped()).spawn().ok()?;
-    let mut output = Vec::new();
-    let stdout = child.stdout.take();
-    let read = stdout.map(|stdout| stdout.take(LARGEST).read_to_end(&mut output));
-    // The pipe to git is closed now, so git ends even if it has more output.
-    let status = child.wait().ok()?;
-    let size = read?.ok()? as u64;
-    (status.success() || size == LARGEST).then_some(output)
+    let command = Git::find(path, root)?.command(root, &LOG.split(' ').collect::<Vec<_>>());
+    listing(command, LARGEST, interrupt).ok()
 }
 
 /// Parses git's output. Neither messages nor paths have NUL bytes.
@@ -100,7 +100,8 @@ mod tests {
     }
 
     fn found(root: &Path) -> Vec<(String, String)> {
-        let commits = past_commits(root, path().as_deref()).into_iter();
+        let commits = past_commits(root, path().as_deref(), Interrupt::leaked());
+        let commits = commits.unwrap().into_iter();
         commits
             .map(|commit| (commit.message, commit.paths.join(" ")))
             .collect()
@@ -135,7 +136,8 @@ mod tests {
             ("First\n", ""),
         ];
         assert_eq!(found(&root.join("sub")), pairs(&below));
-        assert!(past_commits(&root, None).is_empty());
+        let none = past_commits(&root, None, Interrupt::leaked()).unwrap();
+        assert!(none.is_empty());
     }
 
     #[test]

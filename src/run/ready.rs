@@ -412,9 +412,10 @@ fn chosen(
     (query, code): (String, Code),
     limit: Option<&CodeLimit>,
 ) -> Result<(Inputs, Option<CodeContext>), Error> {
-    let select = |(whole, limit)| {
-        let history = past_commits(context.project.root(), context.environment.os("PATH"));
-        CodeContext::select(whole, &query, &history, limit)
+    let select = |(whole, limit)| -> Result<_, Error> {
+        let path = context.environment.os("PATH");
+        let history = past_commits(context.project.root(), path, context.interrupt)?;
+        Ok(CodeContext::select(whole, &query, &history, limit)?)
     };
     let selected = code.whole.zip(limit).map(select).transpose()?;
     let rollup = match (&choice.inputs.query, &selected) {
@@ -560,7 +561,8 @@ fn check_clean(context: &Context<'_>) -> Result<(), RunError> {
     let root = context.project.root();
     let git = Git::find(context.environment.os("PATH"), root);
     let mut changed = dirty::dirty(root).map_err(RunError::CleanUnknown)?;
-    changed.extend(dirty::staged(root, git.as_ref(), None).map_err(RunError::StagedUnknown)?);
+    let staged = dirty::staged(root, git.as_ref(), None, context.interrupt);
+    changed.extend(staged.map_err(RunError::StagedUnknown)?);
     match *changed {
         [] => Ok(()),
         _ => Err(RunError::NotClean(changed)),
@@ -579,6 +581,7 @@ fn check_build(
     };
     if choice.require_clean {
         missing.note(check_clean(context));
+        context.interrupt.check()?;
     }
     let path = context.environment.os("PATH");
     missing.note(build_script::inspect(context.project.root(), path));

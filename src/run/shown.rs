@@ -19,6 +19,7 @@ use crate::sys::diff::FileState;
 use crate::sys::files::{MIB, read_open};
 use crate::sys::git::Git;
 use crate::sys::identity::Stamp;
+use crate::sys::interrupt::Interrupt;
 
 /// Maximum size of a file, in bytes, in which lines are replaced.
 const LARGEST: u64 = 128 * MIB;
@@ -132,6 +133,7 @@ impl Shown {
         &self,
         edits: &VerifiedEdits,
         git: Option<&Git>,
+        interrupt: &Interrupt,
     ) -> Result<Vec<String>, ChangedMeanwhile> {
         let (mut changed, mut warnings) = (Vec::new(), Vec::new());
         let mut replaced = BTreeSet::new();
@@ -173,7 +175,7 @@ impl Shown {
             });
         }
         // Without a readable repository, there are no uncommitted changes to warn of.
-        let uncommitted = dirty::changed(&self.root, &replaced, git).unwrap_or_default();
+        let uncommitted = dirty::changed(&self.root, &replaced, git, interrupt).unwrap_or_default();
         if !uncommitted.is_empty() {
             let files = quoted(&uncommitted);
             warnings.push(format!(

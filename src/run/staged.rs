@@ -12,7 +12,7 @@ use super::context::Context;
 use super::error::RunError;
 use crate::project::repository::Repository;
 use crate::sys::error::Error;
-use crate::sys::git::Git;
+use crate::sys::git::{Git, listing};
 
 /// Reads the staged files, including those of a commit in progress.
 ///
@@ -39,12 +39,9 @@ fn files(context: &Context<'_>) -> io::Result<(Vec<Rolled>, Vec<LeftOut>)> {
         .get("GIT_INDEX_FILE")
         .map(|index| project.directory().join(index));
     let git = &git.with_index(index.as_deref().and_then(Path::to_str));
-    let mut listing = git.command(root, &["ls-files", "--stage", "-z"]);
-    let listing = listing.stdout(Stdio::piped()).output()?;
-    if !listing.status.success() {
-        return Err(io::Error::other("git does not list it"));
-    }
-    let listed = String::from_utf8(listing.stdout).map_err(io::Error::other)?;
+    let command = git.command(root, &["ls-files", "--stage", "-z"]);
+    let listed = listing(command, usize::MAX, context.interrupt)?;
+    let listed = String::from_utf8(listed).map_err(io::Error::other)?;
     let (mut files, mut left_out, mut wanted) = (Vec::new(), Vec::new(), Vec::new());
     for (entry, path) in listed.split('\0').filter_map(|line| line.split_once('\t')) {
         let mut words = entry.split(' ');

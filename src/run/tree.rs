@@ -113,7 +113,10 @@ impl<'c> RunTree<'c> {
     ) -> Result<(), ChangedMeanwhile> {
         let path = self.context.environment.os("PATH");
         let git = Git::find(path, self.context.project.root());
-        match self.shown.check(edits, git.as_ref()) {
+        match self
+            .shown
+            .check(edits, git.as_ref(), self.context.interrupt)
+        {
             Err(changed) if self.is_apart() => self.changed_meanwhile.extend(changed.files),
             checked => run.warn_all(&checked?),
         }

@@ -2,17 +2,23 @@
 //! inspections, and the clones of a fleet. Also the settings for git when other commands run it. Everything else about
 //! a repository is read without git.
 //!
-//! Looks up programs but starts none. Guarantees that git is found through an absolute entry of `PATH` outside the
+//! Looks up programs, and starts git only to [list](listing) something. Guarantees that git is found through an absolute entry of `PATH` outside the
 //! project. Except for [`remote_command`](Git::remote_command), it inherits no environment variables, and reads only
 //! the repository's own configuration, with every setting overridden that names a program or a file for these commands.
 //! Filters cannot be overridden, because the repository chooses their names: callers that work on an existing
 //! repository must check that it configures none.
 
 use std::ffi::OsStr;
+use std::io::{self, ErrorKind, Read as _};
+use std::os::fd::AsFd as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::PollFlags;
 
 use super::environment::Environment;
+use super::interrupt::Interrupt;
 use super::programs::program_outside;
 
 /// The complete environment of git. No protocol may be used, even if a repository's configuration allows it.
@@ -23,6 +29,9 @@ const ENVIRONMENT: &str = "GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_SYSTEM=/dev/null GIT
 /// Settings for any git that runs in an untrusted repository: reading files starts no program, and no directory of a
 /// work tree is treated as a bare repository.
 const SAFE: [&str; 2] = ["core.fsmonitor=false", "safe.bareRepository=explicit"];
+
+/// Time limit of a command that lists something.
+const LIMIT: Duration = Duration::from_secs(30);
 
 /// Variable with the number of settings in the environment.
 const COUNT: &str = "GIT_CONFIG_COUNT";
@@ -138,6 +147,45 @@ impl Git {
     }
 }
 
+/// Runs a command of [`Git::command`], and returns the first `largest` bytes of its output.
+///
+/// # Errors
+/// Fails with git's message if the command fails, takes more than half a minute, or a signal arrives: an object that is
+/// a pipe would keep git waiting.
+pub fn listing(mut command: Command, largest: usize, interrupt: &Interrupt) -> io::Result<Vec<u8>> {
+    let started = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = started.spawn()?;
+    let stdout = child.stdout.take();
+    let read = stdout.map(|stdout| output(stdout, largest, interrupt));
+    let is_whole = matches!(&read, Some(Ok(output)) if output.len() < largest);
+    if !is_whole {
+        child.kill()?;
+    }
+    let ended = child.wait_with_output()?;
+    let message = String::from_utf8_lossy(&ended.stderr).trim().to_owned();
+    match read.unwrap_or_else(|| Ok(Vec::new())) {
+        Ok(_) if is_whole && !ended.status.success() => Err(io::Error::other(message)),
+        read => read,
+    }
+}
+
+fn output(mut stdout: ChildStdout, largest: usize, interrupt: &Interrupt) -> io::Result<Vec<u8>> {
+    let end = Instant::now() + LIMIT;
+    let (mut output, mut buffer) = (Vec::new(), [0; 1 << 16]);
+    while output.len() < largest {
+        let left = end.saturating_duration_since(Instant::now());
+        if !interrupt.poll(&[stdout.as_fd()], PollFlags::IN, Some(left))? {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        match stdout.read(&mut buffer)? {
+            0 => break,
+            size => output.extend(&buffer[..size]),
+        }
+    }
+    output.truncate(largest);
+    Ok(output)
+}
+
 /// Returns the variables that add [`SAFE`] to the settings that `environment` already passes to any command's git.
 /// Empty if the number of those settings is invalid, which git itself reports.
 pub fn safe_variables(environment: &Environment) -> Vec<(String, String)> {
@@ -165,6 +213,7 @@ pub fn safe_variables(environment: &Environment) -> Vec<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys::interrupt::Signal;
     use std::fs;
     use std::os::unix::fs::{PermissionsExt as _, symlink};
     use std::path::PathBuf;
@@ -197,6 +246,24 @@ mod tests {
             });
             assert_eq!(safe_variables(&environment), expected, "{count}");
         }
+    }
+
+    #[test]
+    fn a_listing_ends_by_a_signal_and_has_a_maximum_size() {
+        let interrupt = Interrupt::never().unwrap();
+        let sh = |script: &str| {
+            let mut command = Command::new("sh");
+            command.args(["-c", script]);
+            command
+        };
+        let list = |script: &str, largest| listing(sh(script), largest, &interrupt);
+        assert_eq!(list("echo 12; echo 3 >&2", 9).unwrap(), b"12\n");
+        assert_eq!(list("echo 12345; exec sleep 60", 4).unwrap(), b"1234");
+        let failed = list("echo 12; echo 3 >&2; false", 9).unwrap_err();
+        assert_eq!(failed.to_string(), "3");
+        interrupt.simulate(Signal::Term);
+        let ended = list("exec sleep 60", 9).unwrap_err();
+        assert_eq!(ended.kind(), ErrorKind::Interrupted);
     }
 
     #[test]

@@ -204,7 +204,7 @@ impl Publisher<'_> {
         }
         let mut changed = dirty(top).map_err(|error| error.to_string())?;
         changed.retain(|file| !file.starts_with("??"));
-        changed.extend(staged(top, Some(&self.git), None)?);
+        changed.extend(staged(top, Some(&self.git), None, self.interrupt)?);
         changed.first().map_or(Ok(()), |file| {
             let file = file.trim_start();
             let top = top.display();
