@@ -182,6 +182,16 @@ fn a_log_that_was_edited_or_pruned_proves_nothing() {
 }
 
 #[test]
+fn a_log_without_end_is_not_read() {
+    let (project, run, _) = attested("true", &[REPLY], &[]);
+    let log = project.path(&format!("logs/{}/initial-build.txt", run.folder));
+    let log = fs::File::options().write(true).open(log);
+    log.unwrap().set_len(1 << 42).unwrap();
+    let said = "initial-build.txt` is gone, or cannot be read";
+    project.run(&["attest"]).exits(1).says(&[said]);
+}
+
+#[test]
 fn a_build_that_formats_what_a_reply_wrote_is_reported_and_verified() {
     let build = "grep -q formatted src/main.rs || echo '// formatted' >> src/main.rs";
     let (project, _, statement) = attested(build, &[REPLY], &[]);

@@ -380,7 +380,7 @@ impl LoggedChange {
                     self.add(Some(Digest::of_file(file.try_clone()?)?));
                     if self.after.last().copied() != known {
                         file.rewind()?;
-                        self.sha256 = Some(sha256::of_reader(file)?);
+                        self.sha256 = Some(sha256::of_file(file)?);
                     }
                 }
             }

@@ -199,7 +199,7 @@ fn program(context: &Context<'_>, begun: Option<&ProgramPin>) -> Result<ProgramP
         let state_of = |digest: &str| sha256::of(format!("{digest} {found:?}"));
         let is_known = |begun: &&ProgramPin| begun.state == state_of(&begun.digest);
         let known = begun.filter(is_known).map(|begun| begun.digest.clone());
-        let digest = known.map_or_else(|| sha256::of_reader(file), Ok)?;
+        let digest = known.map_or_else(|| sha256::of_file(file), Ok)?;
         // Keep the state recorded on the machine that began the tasks.
         let begun = begun.filter(|begun| begun.digest == digest);
         let state = begun.map_or_else(|| state_of(&digest), |begun| begun.state.clone());

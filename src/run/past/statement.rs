@@ -99,7 +99,7 @@ pub fn program_digest(program: Option<&Path>, record: &RunRecord) -> Option<Stri
     if record.program != Some(Fingerprint::from(&file.metadata().ok()?)) {
         return None;
     }
-    sha256::of_reader(file).ok()
+    sha256::of_file(file).ok()
 }
 
 /// A file that the run changed.
@@ -238,7 +238,7 @@ fn described(
     is_needed: bool,
 ) -> Result<Value, NotRecomputed> {
     let opened = files::open(path, Links::Refused);
-    match opened.and_then(sha256::of_reader).if_there() {
+    match opened.and_then(sha256::of_file).if_there() {
         Ok(None) if !is_needed => Ok(Value::Null),
         Ok(Some(found)) => Ok(json!({"name": name, "digest": digest(found)})),
         _ => Err(NotRecomputed::Missing(format!("{}/{name}", run.relative()))),
@@ -256,7 +256,7 @@ fn changes(run: &PastRun, project: &Project) -> Result<Value, NotRecomputed> {
 fn saved(project: &Project, folder: &str) -> impl Iterator<Item = Value> {
     let saved = (1..).zip(saved_files(project, folder.to_owned()));
     saved.map_while(|(nth, file)| {
-        let saved = sha256::of_reader(file).ok()?;
+        let saved = sha256::of_file(file).ok()?;
         Some(json!({"name": format!("{REPLACED}/{nth}"), "digest": digest(saved)}))
     })
 }
