@@ -1,7 +1,7 @@
 //! Runs in a scratch tree: the changes that reach the project, and when they do.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, SystemTime};
@@ -141,7 +141,7 @@ fn no_special_mode_bit_comes_over() {
 fn ignored_files_come_over_with_their_times_if_they_are_wanted() {
     let server = ModelServer::gemini(&[TWO, ONE, TWO]);
     let build = "mkdir -p target/x/y; echo new > target/x/y/z; touch -d '2001-02-03 04:05:06Z' target/x/y/z; \
-        ln -sf y target/x/link; rm -f target/old; echo k > agent-config/k; chmod 700 target/x/y/z; echo seen > seen; grep -q two src/a.rs";
+        ln -sf y target/x/link; rm -f target/old; echo k > agent-config/k; chmod 700 target/x/y/z; truncate -s 1G target/holes; echo end >> target/holes; echo seen > seen; grep -q two src/a.rs";
     let project = TestProject::new()
         .with(&server)
         .file("target/old", "old")
@@ -160,6 +160,9 @@ fn ignored_files_come_over_with_their_times_if_they_are_wanted() {
         Path::new("y")
     );
     assert_eq!(project.read("target/kept"), "kept");
+    let holes = project.path("target/holes").metadata().unwrap();
+    assert_eq!(holes.len(), (1 << 30) + 4);
+    assert!(holes.blocks() < 100, "{}", holes.blocks());
     assert!(!project.path("target/old").exists() && !project.path("seen").exists());
     assert_eq!(project.read("src/a.rs"), "two\n");
 }

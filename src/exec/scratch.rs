@@ -220,8 +220,9 @@ impl Scratch {
     /// Copies a change to the project, with its times. Pipes, sockets and devices are ignored.
     ///
     /// # Errors
-    /// Fails if the change cannot be read, or cannot be made there.
+    /// Fails if the change cannot be read, or cannot be made there, or a signal arrives.
     pub fn bring(&self, change: &ScratchChange) -> io::Result<()> {
+        self.maker.interrupt.check()?;
         if change.is_gone {
             return remove_below(&self.original, &change.path);
         }

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, FileTimes};
-use std::io;
+use std::io::{self, Read as _, Seek as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, symlink};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
+use rustix::fs::{AtFlags, CWD, SeekFrom, Timespec, Timestamps, seek, utimensat};
+use rustix::io::Errno;
 
 use crate::exec::descriptors::path_of;
 use crate::sys::atomic_file::replace;
@@ -58,7 +59,7 @@ pub(super) fn bring_entry(from: &File, to: &File, name: &OsStr) -> io::Result<()
     match files::open_in(from, name) {
         Ok(mut original) => replace(&path, |copy| {
             if share(copy, &original).is_err() {
-                io::copy(&mut original, copy)?;
+                copy_data(&mut original, copy)?;
             }
             finish(&original, copy)
         }),
@@ -109,10 +110,27 @@ impl Copier<'_> {
         let mut copy = files::create_new(to, 0o600)?;
         self.is_shared = self.is_shared && share(&copy, &original).is_ok();
         if !self.is_shared {
-            io::copy(&mut original, &mut copy)?;
+            copy_data(&mut original, &mut copy)?;
         }
         finish(&original, &copy)
     }
+}
+
+/// Copies the content of a file, whose holes remain holes.
+fn copy_data(original: &mut File, copy: &mut File) -> io::Result<()> {
+    let mut end = 0;
+    // Only a hole is left where no more data is found.
+    loop {
+        let start = match seek(&*original, SeekFrom::Data(end)) {
+            Err(Errno::NXIO) => break,
+            start => start?,
+        };
+        end = seek(&*original, SeekFrom::Hole(start))?;
+        original.seek(io::SeekFrom::Start(start))?;
+        copy.seek(io::SeekFrom::Start(start))?;
+        io::copy(&mut original.take(end - start), copy)?;
+    }
+    copy.set_len(original.metadata()?.len())
 }
 
 /// Copies a link with its times.
