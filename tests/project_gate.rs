@@ -111,6 +111,39 @@ fn a_build_that_changes_what_is_protected_changes_the_gate() {
     }
 }
 
+#[test]
+fn a_build_that_creates_what_is_protected_changes_the_gate() {
+    for (protect, build, made) in [
+        ("/GNUmakefile", "touch GNUmakefile", "GNUmakefile"),
+        ("/Makefile", "touch makefile", "makefile"),
+        ("*.mk", "ln -s /nowhere a.mk", "a.mk"),
+        (
+            "golden",
+            "mkdir -p golden/b; touch golden/b/new",
+            "golden/b/new",
+        ),
+        ("golden", "echo x >> golden/untracked", "golden/untracked"),
+    ] {
+        for flags in [&["--allow-stale"][..], &["--allow-stale", "--scratch"]] {
+            let project = gated(&json!({ "protect": [protect] }))
+                .with(&ModelServer::gemini(&[EDIT]))
+                .build(build);
+            let project = committed(project).file("golden/untracked", "");
+            let run = project
+                .run(flags)
+                .exits(1)
+                .says(&[&format!("`{made}` was ")]);
+            assert_eq!(run.result()["error"]["reason"], "gate-changed", "{protect}");
+        }
+    }
+    // Neither files that git ignores nor the run's own.
+    let project = gated(&json!({"protect": ["golden", "*.txt"]}))
+        .with(&ModelServer::gemini(&[EDIT]))
+        .file(".gitignore", "/agent-config\ncache\n*.log\n")
+        .build("mkdir -p golden/cache; touch golden/cache/a golden/b.log");
+    project.run(&[]).exits(0);
+}
+
 const TESTED: &str = "#[test]\nfn a() {}\n";
 const SKIPPED: &str = "^^^a.rs\n#[test]\n#[ignore]\nfn a() {}\n^^^end\n";
 

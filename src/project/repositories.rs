@@ -33,6 +33,8 @@ pub struct GitFiles {
     /// Every `.gitignore` that git reads, relative to the root, except in directories whose name is not UTF-8, which
     /// replies cannot name either.
     pub ignore_files: Vec<String>,
+    /// Files and links that the caller asked for and git does not ignore, relative to the root.
+    pub named: Vec<String>,
     /// Absolute paths of the repositories: everything named `.git`, and directories with the layout of a bare
     /// repository. Includes those around the root, as far up as git searches.
     pub repositories: Vec<PathBuf>,
@@ -55,11 +57,11 @@ impl ProjectSearch {
         }
     }
 
-    /// Searches the project in its current state.
+    /// Searches the project in its current state, also for the files that `is_named` accepts by their paths.
     ///
     /// # Errors
     /// Fails if a directory cannot be read for a reason other than its permissions or the length of its path.
-    pub fn run(&self) -> Result<GitFiles, PathError> {
+    pub fn run(&self, is_named: impl Fn(&str) -> bool) -> Result<GitFiles, PathError> {
         let mut found = GitFiles::default();
         let mut above = self.root.ancestors().skip(1);
         let mut was_top = is_top(&self.root);
@@ -74,7 +76,7 @@ impl ProjectSearch {
         }
         let mut pending = vec![PathBuf::new()];
         while let Some(directory) = pending.pop() {
-            self.look_into(&directory, &mut found, &mut pending)?;
+            self.look_into(&directory, &is_named, &mut found, &mut pending)?;
         }
         Ok(found)
     }
@@ -83,6 +85,7 @@ impl ProjectSearch {
     fn look_into(
         &self,
         directory: &Path,
+        is_named: &impl Fn(&str) -> bool,
         found: &mut GitFiles,
         pending: &mut Vec<PathBuf>,
     ) -> Result<(), PathError> {
@@ -91,13 +94,17 @@ impl ProjectSearch {
         for (name, kind) in names(&place, found)? {
             let path = directory.join(&name);
             let entry = place.join(&name);
+            let is_directory = kind.is_some_and(|kind| kind.is_dir());
+            let named = path.to_str().filter(|path| !is_directory && is_named(path));
+            let named = named.filter(|_| !self.ignores(&path, false));
+            found.named.extend(named.map(str::to_owned));
             if name == DOT_GIT {
                 found.repositories.push(entry);
             } else if name == GITIGNORE {
                 found.ignore_files.extend(path.to_str().map(str::to_owned));
-            } else if kind.is_some_and(|kind| kind.is_dir()) && !self.ignores(&path) {
+            } else if is_directory && !self.ignores(&path, true) {
                 pending.push(path);
-            } else if kind.is_some_and(|kind| kind.is_symlink()) && !self.ignores(&path) {
+            } else if kind.is_some_and(|kind| kind.is_symlink()) && !self.ignores(&path, true) {
                 found.repositories.extend(self.linked(&entry));
             }
             if LAYOUT.iter().any(|part| name == *part) {
@@ -122,7 +129,7 @@ impl ProjectSearch {
         let target = link.canonicalize().ok().filter(|target| target.is_dir())?;
         let root = self.root.canonicalize().ok()?;
         let inner = target.strip_prefix(&root).ok();
-        if root.starts_with(&target) || inner.is_some_and(|inner| !self.ignores(inner)) {
+        if root.starts_with(&target) || inner.is_some_and(|inner| !self.ignores(inner, true)) {
             return None;
         }
         if has(&target, DOT_GIT) {
@@ -131,10 +138,10 @@ impl ProjectSearch {
         is_bare(|name| has(&target, name)).then(|| link.to_path_buf())
     }
 
-    fn ignores(&self, directory: &Path) -> bool {
-        let asked = self.rules.as_ref().zip(directory.to_str());
+    fn ignores(&self, path: &Path, is_dir: bool) -> bool {
+        let asked = self.rules.as_ref().zip(path.to_str());
         asked.is_some_and(|(rules, path)| {
-            !self.tracked.contains(path) && rules.is_ignored(path, true).unwrap_or_default()
+            !self.tracked.contains(path) && rules.is_ignored(path, is_dir).unwrap_or_default()
         })
     }
 }
@@ -233,7 +240,7 @@ mod tests {
         write(&root, "half/HEAD", "");
         write(&root, "other/HEAD", "");
         write(&root, "other/commondir", "..");
-        let mut found = ProjectSearch::new(&root).run().unwrap();
+        let mut found = ProjectSearch::new(&root).run(|_| false).unwrap();
         found.repositories.sort();
         let below = |path: &PathBuf| path.strip_prefix(dir.path()).unwrap().display().to_string();
         let names: Vec<String> = found.repositories.iter().map(below).collect();
@@ -269,7 +276,10 @@ mod tests {
         for (link, target) in links {
             symlink(target, root.join(link)).unwrap();
         }
-        let mut found = ProjectSearch::new(&root).run().unwrap().repositories;
+        let mut found = ProjectSearch::new(&root)
+            .run(|_| false)
+            .unwrap()
+            .repositories;
         found.sort();
         let expected = ["bare", "seen/.git", "src/.git"].map(|name| root.join(name));
         assert_eq!(found, expected);
@@ -285,7 +295,7 @@ mod tests {
             |mode| fs::set_permissions(&blind, fs::Permissions::from_mode(mode)).unwrap();
         set_mode(0o311);
         let is_root = fs::read_dir(&blind).is_ok();
-        let found = ProjectSearch::new(dir.path()).run().unwrap();
+        let found = ProjectSearch::new(dir.path()).run(|_| false).unwrap();
         set_mode(0o700);
         assert_eq!(found.repositories, [blind.join(".git")]);
         assert_eq!(found.unlisted.is_empty(), is_root);
@@ -296,11 +306,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir_all(dir.path().join("a/b")).unwrap();
         let search = ProjectSearch::new(dir.path());
-        assert!(search.run().unwrap().repositories.is_empty());
+        assert!(search.run(|_| false).unwrap().repositories.is_empty());
         write(dir.path(), ".gitignore", "*\n");
         write(dir.path(), "a/.gitignore", "*\n");
         make_repository(&dir.path().join("a/b/.git"));
-        let found = search.run().unwrap().repositories;
+        let found = search.run(|_| false).unwrap().repositories;
         assert_eq!(found, [dir.path().join("a/b/.git")]);
     }
 

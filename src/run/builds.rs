@@ -399,7 +399,7 @@ pub fn command_sandbox(
         SandboxMode::Off => Vec::new(),
         _ => {
             ProjectSearch::new(context.project.root())
-                .run()?
+                .run(|_| false)?
                 .repositories
         }
     };

@@ -16,13 +16,15 @@ use crate::edit::PROTECTED_FILES;
 use crate::edit::protection::{ProtectedValues, Protection};
 use crate::exec::sandbox::settings;
 use crate::project::index::TrackedPaths;
-use crate::project::repositories::{ProjectSearch, RepositoryState};
+use crate::project::repositories::{GitFiles, ProjectSearch, RepositoryState};
 use crate::project::repository::DOT_GIT;
-use crate::project::{ProjectProblem, configured};
+use crate::project::{CONFIG, LOGS, ProjectProblem, configured};
 use crate::record::run_files;
 use crate::sys::files::PathError;
 use crate::sys::text::{escaped, first_lines};
 
+/// A protected file that builds write.
+const CARGO_LOCK: &str = "Cargo.lock";
 /// Maximum number of changed files named.
 const NAMED: usize = 10;
 
@@ -47,7 +49,8 @@ pub struct Gate {
 
 impl Gate {
     /// Records the state of the files below the root: the protected ones, except `Cargo.lock`, which builds write,
-    /// those that git tracks and the project protects, and every `.gitignore` that git reads; and of the repositories.
+    /// those that the project protects and git tracks or does not ignore, and every `.gitignore` that git reads; and of
+    /// the repositories.
     ///
     /// # Errors
     /// Fails if a file cannot be examined.
@@ -61,14 +64,15 @@ impl Gate {
         };
         let named = tracked.files().filter(|path| protection.covers(path));
         let search = ProjectSearch::new(root);
-        let found = search.run()?;
+        let found = found(&search, &protection)?;
         let repositories = found.repositories.iter().map(PathBuf::as_path);
         let configured = configured::paths(root, repositories, home);
         let at_root = PROTECTED_FILES.iter().map(|name| (*name).to_owned());
         let paths = at_root
             .chain(found.ignore_files.iter().cloned())
+            .chain(found.named.iter().cloned())
             .chain(named)
-            .filter(|path| path != "Cargo.lock")
+            .filter(|path| path != CARGO_LOCK)
             .map(|path| GatePath::below(root, path));
         let files = GateFiles::new(paths.collect())?;
         Ok(Self {
@@ -131,7 +135,10 @@ impl Gate {
         let (project, key_files) = (&context.project, context.key_files());
         let root = project.root();
         let mut diff = String::new();
-        let mut files = self.files.changes(root, &BTreeSet::new(), &mut diff)?;
+        let found = found(&self.search, &self.protection)?;
+        let named = found.named.iter();
+        let named = named.map(|path| GatePath::below(root, path.clone()));
+        let mut files = self.files.changes(root, &named.collect(), &mut diff)?;
         files.extend(self.named.changes(root, &self.named_files(), &mut diff)?);
         let found_values = self.protection.values(root);
         let values = found_values
@@ -148,7 +155,7 @@ impl Gate {
             }
             Err(_) => true,
         };
-        let repositories = self.repository_changes(root)?;
+        let repositories = self.repository_changes(root, found);
         for (path, words) in &repositories {
             diff.push_str(&format!("`{}` {words}\n", escaped(path)));
         }
@@ -163,8 +170,7 @@ impl Gate {
 
     /// Changes to repositories. Git runs what their configurations and hooks name, so no build may create a repository
     /// or replace one with another.
-    fn repository_changes(&self, root: &Path) -> Result<Vec<Change>, PathError> {
-        let found = self.search.run()?;
+    fn repository_changes(&self, root: &Path, found: GitFiles) -> Vec<Change> {
         let unlisted = found
             .unlisted
             .into_iter()
@@ -189,10 +195,16 @@ impl Gate {
             Some((path.clone(), words))
         });
         let all = known.chain(made).chain(unlisted);
-        Ok(all
-            .map(|(path, words)| (shown(root, &path), words))
-            .collect())
+        all.map(|(path, words)| (shown(root, &path), words))
+            .collect()
     }
+}
+
+/// Finds the repositories, and the files that the project protects, except those that runs and builds write.
+fn found(search: &ProjectSearch, protection: &Protection) -> Result<GitFiles, PathError> {
+    let written = [CONFIG, LOGS, CARGO_LOCK];
+    let is_written = |path: &str| written.iter().any(|own| Path::new(path).starts_with(own));
+    search.run(|path| protection.covers(path) && !is_written(path))
 }
 
 /// Adds the path, unless it is a directory; for a link, its target as well.
