@@ -167,6 +167,20 @@ fn ignored_files_come_over_with_their_times_if_they_are_wanted() {
     assert_eq!(project.read("src/a.rs"), "two\n");
 }
 
+#[test]
+fn a_hint_on_a_changed_gate_is_about_what_is_left_in_the_project() {
+    let build =
+        "mkdir -p sub/.git/objects sub/.git/refs; echo 'ref: refs/heads/main' > sub/.git/HEAD";
+    let left = ", and undo it by hand; until then, git may run programs";
+    for (flags, is_left) in [(&["--scratch"][..], false), (&[], true)] {
+        let server = ModelServer::gemini(&[TWO]);
+        let project = TestProject::new().with(&server).build(build);
+        let run = project.run(flags).exits(1).says(&["see `gate.diff`"]);
+        assert_eq!(run.stderr.contains(left), is_left, "{}", run.stderr);
+        assert_eq!(project.path("sub").exists(), is_left);
+    }
+}
+
 /// A user namespace in which no other one can be created.
 const NO_NAMESPACES: &str = "exec unshare -Ur sh -c 'echo 0 > /proc/sys/user/max_user_namespaces; echo 0 > /proc/sys/user/max_mnt_namespaces; exec \"$@\"' sh \"$@\"";
 

@@ -92,6 +92,11 @@ impl Project {
         }
     }
 
+    /// Returns whether this is a scratch tree.
+    pub fn is_scratch(&self) -> bool {
+        self.journal.is_some()
+    }
+
     /// Returns the directory that holds `agent-config` and `logs`.
     pub fn home(&self) -> &Path {
         &self.home

@@ -164,6 +164,7 @@ impl Gate {
             files,
             repositories,
             exposes_keys,
+            is_scratch: project.is_scratch(),
             diff,
         }))
     }
@@ -226,6 +227,8 @@ pub struct GateChanged {
     repositories: Vec<Change>,
     /// True if git no longer ignores the key files.
     exposes_keys: bool,
+    /// True if the build ran in a scratch tree, from which none of these files reaches the project.
+    is_scratch: bool,
     /// The changes as text, for the log.
     pub diff: String,
 }
@@ -236,9 +239,15 @@ impl GateChanged {
         let diff = format!("see `{}` in the run's folder", run_files::GATE);
         let is_git = |path: &str| Path::new(path).iter().any(|name| name == DOT_GIT);
         let is_known = |(path, words): &&Change| *words != MADE && !is_git(path);
-        let names: Vec<String> = self
-            .files
+        let is_left = |(path, _): &&Change| !self.is_scratch || Path::new(path).is_absolute();
+        let files: Vec<&Change> = self.files.iter().filter(is_left).collect();
+        let has_repositories = self.repositories.iter().any(|change| is_left(&change));
+        if self.is_scratch && files.is_empty() && !has_repositories {
+            return diff;
+        }
+        let names: Vec<String> = files
             .iter()
+            .copied()
             .filter(is_known)
             .map(|(path, _)| escaped(path))
             .take(NAMED)
@@ -249,7 +258,7 @@ impl GateChanged {
                 "{diff}; these files stay as the build left them: `git checkout -- {names}` restores what git tracks"
             ),
         };
-        if !self.repositories.is_empty() || self.files.iter().any(|(path, _)| is_git(path)) {
+        if has_repositories || files.iter().any(|(path, _)| is_git(path)) {
             hint.push_str("; until then, git may run programs of the build's choice there");
         }
         hint
