@@ -4,15 +4,21 @@
 //! a comment after code only if preceded by white space and outside of quotes.
 
 /// Comment markers by file extension; longer markers precede their own prefixes.
-const LANGUAGES: [(&str, &[&str]); 8] = [
+const LANGUAGES: [(&str, &[&str]); 17] = [
     (
         "c cc cpp cs css cts cxx dart go gradle groovy h hh hpp java js cjs json json5 jsonc jsx kt kts less mjs mm \
          mts proto rs sass scala scss sol sv swift ts tsx wgsl zig",
         &["{/*", "/*", "//"],
     ),
+    ("astro svelte vue", &["<!--", "{/*", "/*", "//"]),
+    ("htm html", &["<!--", "{#", "{/*", "/*", "//"]),
+    // An attribute begins with `#[`, and Blade is PHP by its extension.
+    ("php", &["<!--", "{{--", "{/*", "/*", "//", "# "]),
     (
-        "astro htm html php svelte vue",
-        &["<!--", "{/*", "/*", "//"],
+        "aspx cshtml ejs handlebars hbs jsp mustache njk razor twig",
+        &[
+            "<!--", "<%--", "{{!--", "{{--", "{#", "@*", "{/*", "/*", "//",
+        ],
     ),
     (
         "csproj markdown md mdx svg xaml xhtml xml xsl",
@@ -20,20 +26,42 @@ const LANGUAGES: [(&str, &[&str]); 8] = [
     ),
     (
         "awk bash bazel cmake coffee conf dockerfile dockerignore env ex exs fish gitignore gql graphql jl justfile \
-         makefile mk nix pl pm properties ps1 py pyi r rake rb sh tcl toml yaml yml zsh gemfile rakefile",
+         makefile mk nix pl pm properties py pyi r rake rb sh tcl toml yaml yml zsh gemfile rakefile",
         &["#"],
     ),
-    ("adb ads elm hs lua sql vhd vhdl", &["--", "/*"]),
-    ("clj cljs edn el lisp lsp rkt scm", &[";"]),
+    ("ps1 psd1 psm1", &["<#", "#"]),
+    ("adb ads lua vhd vhdl", &["--", "/*"]),
+    ("sql", &["--", "/*", "# "]),
+    ("elm hs", &["--", "{-"]),
+    ("clj cljs edn el lisp lsp rkt scm", &["#|", ";"]),
+    ("fs fsi fsx ml mli", &["(*", "//"]),
+    ("bas frm vb vbs", &["'"]),
+    ("f f03 f08 f90 f95 for", &["!"]),
     ("asm cfg ini", &[";", "#"]),
     ("bib cls erl hrl sty tex", &["%"]),
 ];
 
 /// The markers for files of an unknown language.
-const ANY: &[&str] = &["<!--", "{/*", "/*", "//", "--", "#", ";", "%"];
+const ANY: &[&str] = &["<!--", "{#", "{/*", "/*", "//", "--", "#", ";", "%"];
+
+/// Beginnings and ends of block comments.
+pub(super) const BLOCKS: [(&str, &str); 12] = [
+    ("/*", "*/"),
+    ("{/*", "*/"),
+    ("<!--", "-->"),
+    ("<%--", "--%>"),
+    ("{{--", "--}}"),
+    ("{{!--", "--}}"),
+    ("{#", "#}"),
+    ("@*", "*@"),
+    ("<#", "#>"),
+    ("{-", "-}"),
+    ("#|", "|#"),
+    ("(*", "*)"),
+];
 
 /// Prefixes of documentation comments.
-const DOCS: [&str; 4] = ["///", "//!", "/**", "/*!"];
+const DOCS: [&str; 7] = ["///", "//!", "/**", "/*!", "(**", "{-|", "'''"];
 
 /// The kind of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +94,7 @@ impl Language {
     pub fn lines(self, text: &str) -> Vec<LineKind> {
         // The open block comment: its end marker, and the kind of its lines.
         let mut open: Option<(&str, LineKind)> = None;
-        let last = ["*/", "-->"].map(|end| (end, text.rfind(end).unwrap_or(0)));
+        let last = BLOCKS.map(|(_, end)| (end, text.rfind(end).unwrap_or(0)));
         let mut next = 0;
         let kinds = text.split_inclusive('\n').map(|line| {
             next += line.len();
@@ -145,11 +173,8 @@ fn kind_of(comment: &str) -> LineKind {
 
 /// Returns the end marker of a block comment that begins with `mark`.
 fn end_of(mark: &str) -> Option<&'static str> {
-    match mark {
-        "/*" | "{/*" => Some("*/"),
-        "<!--" => Some("-->"),
-        _ => None,
-    }
+    let block = BLOCKS.iter().find(|(start, _)| *start == mark);
+    block.map(|(_, end)| *end)
 }
 
 /// Returns the length of the quoted string at the beginning of `text`, or of the quote alone if it is not closed.

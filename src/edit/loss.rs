@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::comments::{Language, LineKind};
+use super::comments::{BLOCKS, Language, LineKind};
 use crate::sys::diff::{self, Line, LineKind as Change};
 use crate::sys::text::around_word;
 
@@ -124,11 +124,10 @@ fn stands_for_code(comment: &[(usize, &str)]) -> Option<usize> {
 
 /// Returns the text of a comment without its markers.
 fn bare(comment: &str) -> &str {
-    comment
-        .trim()
-        .trim_start_matches("<!--")
-        .trim_end_matches("-->")
-        .trim_matches(|c: char| c.is_whitespace() || "/*#-;%=!{}".contains(c))
+    let text = BLOCKS.iter().fold(comment.trim(), |text, (start, end)| {
+        text.trim_start_matches(start).trim_end_matches(end)
+    });
+    text.trim_matches(|c: char| c.is_whitespace() || "/*#-;%=!{}|'".contains(c))
 }
 
 fn is_in_brackets(text: &str) -> bool {

@@ -44,7 +44,7 @@ const SAID: [&str; 37] = [
 ];
 
 /// Files of several languages, with the markers of a line comment and, if the language has one, of a block comment.
-const LANGUAGES: [(&str, [&str; 2], [&str; 3]); 8] = [
+const LANGUAGES: [(&str, [&str; 2], [&str; 3]); 24] = [
     ("src/a.js", ["// ", ""], ["/*", " * ", " */"]),
     ("src/a.rs", ["// ", ""], ["//", "// ", "//"]),
     ("a.tsx", ["{/* ", " */}"], ["{/*", "  ", "*/}"]),
@@ -53,6 +53,22 @@ const LANGUAGES: [(&str, [&str; 2], [&str; 3]); 8] = [
     ("a.html", ["<!-- ", " -->"], ["<!--", "  ", "-->"]),
     ("a.lisp", [";; ", ""], [";;", ";; ", ";;"]),
     ("a.tex", ["% ", ""], ["%", "% ", "%"]),
+    ("a.hs", ["{- ", " -}"], ["{-", "  ", "-}"]),
+    ("a.php", ["# ", ""], ["//", "# ", "//"]),
+    ("a.blade.php", ["{{-- ", " --}}"], ["{{--", "  ", "--}}"]),
+    ("a.ps1", ["<# ", " #>"], ["<#", "  ", "#>"]),
+    ("a.psm1", ["# ", ""], ["#", "# ", "#"]),
+    ("a.lisp", ["#| ", " |#"], ["#|", "  ", "|#"]),
+    ("a.sql", ["# ", ""], ["--", "# ", "--"]),
+    ("a.ml", ["(* ", " *)"], ["(*", "  ", "*)"]),
+    ("a.fs", ["// ", ""], ["(*", "  ", "*)"]),
+    ("a.html", ["{# ", " #}"], ["{#", "  ", "#}"]),
+    ("a.twig", ["{# ", " #}"], ["{#", "  ", "#}"]),
+    ("a.hbs", ["{{!-- ", " --}}"], ["{{!--", "  ", "--}}"]),
+    ("a.cshtml", ["@* ", " *@"], ["@*", "  ", "*@"]),
+    ("a.jsp", ["<%-- ", " --%>"], ["<%--", "  ", "--%>"]),
+    ("a.vb", ["' ", ""], ["'", "' ", "'"]),
+    ("a.f90", ["! ", ""], ["!", "! ", "!"]),
 ];
 
 fn old() -> String {
@@ -146,6 +162,16 @@ fn an_honest_change_passes() {
         ("a.rs", old(), cut("/// Counts 1, 2, ...")),
         ("a.js", old(), cut("/**\n * Counts 1, 2, ...\n */")),
         ("a.md", old(), cut("# Loading ...")),
+        ("a.vb", old(), cut("Show(\"loading ' ...\")")),
+        ("a.f90", old(), cut("print *, 'loading ! ...'")),
+        ("a.ml", old(), cut("(** Counts 1, 2, ... *)")),
+        ("a.hs", old(), cut("{-| Counts 1, 2, ... -}")),
+        // Brackets that belong to the marks of a comment, to an attribute or to a template's block.
+        ("a.ml", old(), cut("(* Adds two numbers. *)")),
+        ("a.ps1", old(), cut("<# Adds two numbers. #>")),
+        ("a.php", old(), cut("#[Test]")),
+        ("a.svelte", old(), cut("{#each [...all] as one}")),
+        ("a.hbs", old(), cut("{{#each (all ...)}}")),
         // Fewer than five lines of code, and comments, which do not count.
         ("a.js", "a\nb\nc\nd\n".to_owned(), "// ...\n".to_owned()),
         ("a.js", "// a\n".repeat(9), "// ...\n".to_owned()),
