@@ -160,6 +160,20 @@ fn a_command_of_the_projects_runs_unasked_only_where_its_own_bytes_are_trusted()
 }
 
 #[test]
+fn only_commands_that_would_run_unasked_are_listed() {
+    let (chat, _server) = ChatProject::scripted([]);
+    let chat = chat
+        .with_file(PERMISSIONS, ALL_ALWAYS)
+        .with_file(".agent/commands/run.md", "!`echo $ARGUMENTS` !`touch x`");
+    let run = chat.typed(&["trust"], "n\n").exits(0);
+    let said = run.stdout + &run.stderr;
+    assert!(
+        said.contains("  touch x\n") && !said.contains("echo"),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_mistake_in_what_is_trusted_is_reported_with_its_position() {
     let (chat, _server) = ChatProject::scripted([]);
     let chat = chat.with_setting("trusted.json", r#"{"version": 1, "folder": {}}"#);

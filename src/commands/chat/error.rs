@@ -66,12 +66,12 @@ pub enum ChatError {
         help("`.agent/commands/NAME.md` and `~/.agent/commands/NAME.md` define custom commands")
     )]
     UnknownCommand(String),
-    /// A user-defined command needs a permission that it does not have.
+    /// A user-defined command needs a mode, a flag or a permission that it does not have.
     #[error("`/{name}` was not run: {problem}")]
     #[diagnostic(
         code("not-permitted"),
         help(
-            "`.agent/permissions.json` allows commands, if you trust it and the command's file (`code-commit chat trust`); `--auto-pilot` lets the agent do everything"
+            "a mode or flag that it needs is yours to give: `--mode`, `--auto-pilot`, `--allow-outside`; shell commands alone are allowed by `.agent/permissions.json`, if you trust it and the command's file (`code-commit chat trust`)"
         )
     )]
     NotExpanded {

@@ -26,8 +26,9 @@ impl Untrusted {
         let would_run = |command: &String| would_allow.allows_command(command);
         let untrusted = commands.iter();
         for command in untrusted.filter(|command| !permissions.trusts(command)) {
-            let run = command.commands();
-            if run.iter().any(would_run)
+            let mut run = command.commands();
+            run.retain(would_run);
+            if !run.is_empty()
                 && let Some((path, _)) = command.source()
             {
                 found.add(path, "would run", run);
