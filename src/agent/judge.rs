@@ -15,7 +15,7 @@ pub(in crate::agent) use self::table::is_whole;
 use self::table::{
     CHANGES_REPOSITORY, CODE, NEW_SCRIPT, OPTIONS, OVERWRITES, RUNS, has, list, rows,
 };
-use self::words::{ShellWord, UNCLEAR, is_device};
+use self::words::{ShellWord, SimpleCommand, UNCLEAR, is_device};
 
 /// The prefix of the rule that covers all read-only programs.
 pub const LOOKS: &str = "@looking";
@@ -98,8 +98,14 @@ pub fn judge(command: &str, state_of: &dyn Fn(&Path) -> ScriptState) -> JudgedCo
         directory: Some(PathBuf::new()),
         judged: JudgedCommand::default(),
     };
-    for words in &commands {
-        judge.see(words);
+    for (at, command) in commands.iter().enumerate() {
+        // Behind any other operator, a `cd` before may have failed, or have been another process.
+        if !matches!(&*command.operator, "&&" | "|" | "|&") {
+            let start = Path::new("");
+            judge.directory.take_if(|directory| directory != start);
+        }
+        let next = commands.get(at + 1).map(|next| &*next.operator);
+        judge.see(command, next);
     }
     judge.judged
 }
@@ -120,11 +126,12 @@ struct Judge<'s> {
 }
 
 impl Judge<'_> {
-    fn see(&mut self, words: &[ShellWord]) {
-        let words = match unwrapped(words) {
+    /// Judges a command; `next` is the operator behind it.
+    fn see(&mut self, command: &SimpleCommand, next: Option<&str>) {
+        let words = match unwrapped(&command.words) {
             Ok(words) => words,
             Err(reason) => {
-                self.judged.ask(words, reason);
+                self.judged.ask(&command.words, reason);
                 return;
             }
         };
@@ -140,9 +147,12 @@ impl Judge<'_> {
             only_looks,
         });
         if matches!(&*program.text, "cd" | "pushd" | "popd") {
+            // Neither skipped, nor in a process of its own, as in `x || cd a`, `cd a | x` and `timeout 5 cd a`.
+            let is_run = matches!(&*command.operator, "" | ";" | "\n" | "&&");
+            let is_done = is_run && next == Some("&&") && words.len() == command.words.len();
             let known = self.directory.take();
             self.directory = known.and_then(|known| match arguments {
-                [to] if !to.may_be_option() && !to.is_glob => Some(known.join(&to.text)),
+                [to] if is_done && !to.may_be_option() && !to.is_glob => Some(known.join(&to.text)),
                 _ => None,
             });
         }
@@ -234,9 +244,7 @@ impl Judge<'_> {
             let mut scripts = arguments.iter().filter(|word| is_script(&word.text));
             return scripts.find_map(|script| self.guard_file(script));
         }
-        let is_written =
-            || program.text.contains('/') && self.state(program) == ScriptState::Written;
-        is_written().then_some(NEW_SCRIPT)
+        (program.text.contains('/') && self.is_written(&program.text)).then_some(NEW_SCRIPT)
     }
 
     fn guard_file(&self, script: &ShellWord) -> Option<&'static str> {
@@ -248,6 +256,12 @@ impl Judge<'_> {
             Some(directory) => (self.state_of)(&directory.join(&script.text)),
             None => ScriptState::Untracked,
         }
+    }
+
+    /// Returns whether this session has written a file, or may have since the directory is unknown.
+    fn is_written(&self, path: &str) -> bool {
+        let directory = self.directory.as_deref();
+        directory.is_none_or(|known| (self.state_of)(&known.join(path)) == ScriptState::Written)
     }
 
     /// Judges the program that a runner starts (`npx prettier --write .`), or else its subcommand.

@@ -34,11 +34,19 @@ impl ShellWord {
     }
 }
 
+/// A simple command of a list or a pipe.
+pub(super) struct SimpleCommand {
+    /// The operator before it, `&&`, `|` or a line feed; empty for the first command.
+    pub operator: String,
+    /// Its words; there is at least one.
+    pub words: Vec<ShellWord>,
+}
+
 /// Splits a list or a pipe into its commands, and each command into words; redirections that write nothing are omitted.
 ///
 /// # Errors
 /// The reason why the command cannot be split.
-pub(super) fn commands(text: &str) -> Result<Vec<Vec<ShellWord>>, &'static str> {
+pub(super) fn commands(text: &str) -> Result<Vec<SimpleCommand>, &'static str> {
     let is_odd = |c: char| {
         let is_blank = matches!(c, ' ' | '\t' | '\n');
         !is_blank && (is_deceptive(c) || c.is_control() || c.is_whitespace())
@@ -49,6 +57,7 @@ pub(super) fn commands(text: &str) -> Result<Vec<Vec<ShellWord>>, &'static str> 
     let mut splitter = Splitter {
         rest: text.chars().peekable(),
         commands: Vec::new(),
+        operator: String::new(),
         words: Vec::new(),
         word: None,
         redirection: None,
@@ -83,7 +92,9 @@ enum Redirection {
 
 struct Splitter<'t> {
     rest: Peekable<Chars<'t>>,
-    commands: Vec<Vec<ShellWord>>,
+    commands: Vec<SimpleCommand>,
+    /// The operators since the last command.
+    operator: String,
     words: Vec<ShellWord>,
     word: Option<ShellWord>,
     redirection: Option<Redirection>,
@@ -94,7 +105,13 @@ impl Splitter<'_> {
         while let Some(c) = self.rest.next() {
             match c {
                 ' ' | '\t' => self.end_word()?,
-                ';' | '&' | '|' | '\n' => self.end_command()?,
+                ';' | '&' | '|' | '\n' => {
+                    self.end_command()?;
+                    // Behind another operator, a line feed is a blank.
+                    if c != '\n' || self.operator.is_empty() {
+                        self.operator.push(c);
+                    }
+                }
                 '#' if self.word.is_none() => while self.rest.next_if(|c| *c != '\n').is_some() {},
                 '<' | '>' => self.redirect(c)?,
                 '(' | ')' => return Err(UNCLEAR),
@@ -235,7 +252,8 @@ impl Splitter<'_> {
         }
         let words = std::mem::take(&mut self.words);
         if !words.is_empty() {
-            self.commands.push(words);
+            let operator = std::mem::take(&mut self.operator);
+            self.commands.push(SimpleCommand { operator, words });
         }
         Ok(())
     }
