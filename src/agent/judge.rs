@@ -213,24 +213,49 @@ impl Judge<'_> {
         } else {
             list("script options")
         };
-        let is_harmless = |word: &&ShellWord| is_whole(&word.text, harmless);
+        let takes_its_place = |option: &ShellWord| {
+            let mut rows = rows("without script");
+            rows.any(|[names, options]| has(names, stem(name)) && is_whole(&option.text, options))
+        };
+        let is_harmless =
+            |word: &&ShellWord| is_whole(&word.text, harmless) && !takes_its_place(word);
         let count = arguments.iter().take_while(is_harmless).count();
-        let (options, rest) = arguments.split_at(count);
-        match rest.split_first() {
-            // `node -v`
-            None => (!matches!(options, [only] if only.text == "-v")).then_some(CODE),
-            Some((first, module)) if first.text == "-m" => {
-                let is_known = |module: &ShellWord| has(list("modules"), &module.text);
-                let unknown = (!module.first().is_some_and(is_known)).then_some(CODE);
-                unknown.or_else(|| self.guard(module, only_looks(module)))
+        let Some((first, rest)) = arguments.split_at(count).1.split_first() else {
+            return Some(CODE);
+        };
+        match &*first.text {
+            "-m" if matches!(stem(name), "pypy" | "python") => self.guard_module(rest),
+            option if takes_its_place(first) => {
+                // Further options may name code: `node --test --import=data:…`.
+                let code = rest.iter().any(ShellWord::may_be_option);
+                // `--check` only parses its files.
+                let mut files = rest.iter().filter(|_| option != "--check");
+                let script = || files.find_map(|file| self.guard_file(file));
+                code.then_some(CODE).or_else(script)
             }
-            // Such an option may be followed by files, but not by further options: `node --test --import=data:…`.
-            Some((first, rest)) if has(list("without script"), &first.text) => {
-                rest.iter().any(ShellWord::may_be_option).then_some(CODE)
-            }
-            Some((first, _)) if first.may_be_option() => Some(CODE),
-            Some((script, _)) => self.guard_file(script),
+            _ if first.may_be_option() => Some(CODE),
+            _ => self.guard_file(first),
         }
+    }
+
+    /// Finds a reason to ask about a module of Python, before which a file of its name in the directory would run.
+    fn guard_module(&self, words: &[ShellWord]) -> Option<&'static str> {
+        let is_known = |module: &&ShellWord| has(list("modules"), &module.text);
+        let Some(module) = words.first().filter(is_known) else {
+            return Some(CODE);
+        };
+        let package = module.text.split('.').next().unwrap_or_default();
+        let path = module.text.replace('.', "/");
+        let files = [
+            format!("{package}.py"),
+            format!("{package}/__init__.py"),
+            format!("{path}.py"),
+            format!("{path}/__main__.py"),
+        ];
+        let is_written = files.iter().any(|file| self.is_written(file));
+        is_written
+            .then_some(NEW_SCRIPT)
+            .or_else(|| self.guard(words, only_looks(words)))
     }
 
     /// Finds a reason to ask about a program that is, or runs, an unknown script.

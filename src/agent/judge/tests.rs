@@ -93,6 +93,25 @@ fn odd_characters_and_great_lengths_are_unclear() {
 }
 
 #[test]
+fn a_module_that_the_session_has_written_is_asked_about() {
+    for (written, command, is_asked) in [
+        ("mypy.py", "python3 -m mypy src", true),
+        ("mypy/__main__.py", "python -m mypy", true),
+        ("http.py", "python -m http.server", true),
+        ("http/server.py", "python -m http.server", true),
+        ("sub/mypy.py", "cd sub && python -m mypy", true),
+        ("sub/mypy.py", "python -m mypy", false),
+        ("pytest.py", "python -m mypy", false),
+    ] {
+        let judged = super::judge(command, &|path| match path == Path::new(written) {
+            true => ScriptState::Written,
+            false => ScriptState::Untracked,
+        });
+        assert_eq!(!judged.reasons.is_empty(), is_asked, "{written}: {command}");
+    }
+}
+
+#[test]
 fn a_rule_is_for_the_program_and_its_subcommand() {
     for (command, prefixes) in [
         ("cargo test remove_user", &["cargo test"][..]),
