@@ -32,6 +32,8 @@ pub struct JudgedCommand {
     pub cause: Vec<String>,
     /// The programs that the command runs; empty if it is unclear.
     pub programs: Vec<JudgedProgram>,
+    /// All that may be a word in it, if it is unclear.
+    words: Vec<String>,
 }
 
 impl JudgedCommand {
@@ -40,6 +42,11 @@ impl JudgedCommand {
         let words: Vec<&str> = words.iter().map(|word| &*word.text).collect();
         self.cause.push(words.join(" "));
         self.reasons.insert(reason);
+    }
+
+    /// Returns whether this is an unclear command in which the words of a forbidden `prefix` stand.
+    pub fn may_run(&self, prefix: &str) -> bool {
+        forbidden(&self.words, self.words.len(), prefix).is_some()
     }
 }
 
@@ -70,6 +77,39 @@ impl JudgedProgram {
         let prefix = shlex::split(prefix)?;
         (!prefix.is_empty() && self.words.starts_with(&prefix)).then_some(prefix.len())
     }
+
+    /// Returns what [`covered_by`](Self::covered_by) does, for a rule that forbids: also for the program by another
+    /// path, with options before its subcommand, and behind variables, words of the shell and programs that run others.
+    pub fn forbidden_by(&self, prefix: &str) -> Option<usize> {
+        let is_before = |word: &&String| {
+            let mut rows = rows("shell words");
+            word.contains('=')
+                || rows.any(|[_, names]| has(names, word))
+                || guarded(&name(word), &[]) == Some(RUNS)
+        };
+        let before = self.words.iter().take_while(is_before).count();
+        let covered = self.covered_by(prefix);
+        covered.or_else(|| forbidden(&self.words, before + 1, prefix))
+    }
+}
+
+/// Returns the number of words of a forbidden `prefix` if one of the first `count` words begins a program that it means.
+fn forbidden(words: &[String], count: usize, prefix: &str) -> Option<usize> {
+    let prefix = shlex::split(prefix)?;
+    let (program, subcommand) = prefix.split_first()?;
+    let is_meant = |(own, arguments): (&String, &[String])| {
+        let is_option = |word: &String| word.starts_with(['-', '+']);
+        // Options may take values.
+        let places = if arguments.first().is_some_and(is_option) {
+            50
+        } else {
+            1
+        };
+        let mut ends = (0..places).filter_map(|at| arguments.get(at..));
+        name(own) == name(program) && ends.any(|words| words.starts_with(subcommand))
+    };
+    let mut ends = (0..count).filter_map(|at| words.get(at..)?.split_first());
+    ends.any(is_meant).then_some(prefix.len())
 }
 
 /// The state of a file that a command would run.
@@ -87,11 +127,11 @@ pub enum ScriptState {
 /// in.
 pub fn judge(command: &str, state_of: &dyn Fn(&Path) -> ScriptState) -> JudgedCommand {
     if command.len() > LONGEST {
-        return unclear(UNCLEAR);
+        return unclear(command, UNCLEAR);
     }
     let commands = match words::commands(command) {
         Ok(commands) => commands,
-        Err(problem) => return unclear(problem),
+        Err(problem) => return unclear(command, problem),
     };
     let mut judge = Judge {
         state_of,
@@ -110,9 +150,12 @@ pub fn judge(command: &str, state_of: &dyn Fn(&Path) -> ScriptState) -> JudgedCo
     judge.judged
 }
 
-fn unclear(reason: &'static str) -> JudgedCommand {
+fn unclear(command: &str, reason: &'static str) -> JudgedCommand {
+    let is_between = |c: char| c.is_whitespace() || ";&|()<>{}$`'\"=".contains(c);
+    let words = command.split(is_between).filter(|word| !word.is_empty());
     JudgedCommand {
         reasons: BTreeSet::from([reason]),
+        words: words.map(str::to_owned).collect(),
         ..JudgedCommand::default()
     }
 }

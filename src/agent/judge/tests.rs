@@ -178,6 +178,51 @@ fn a_prefix_covers_whole_words_of_the_same_program() {
 }
 
 #[test]
+fn a_forbidden_prefix_is_known_by_any_path_and_behind_options() {
+    for (command, is_forbidden) in [
+        ("git push", true),
+        ("/usr/bin/git push -f", true),
+        ("git -C . push", true),
+        ("git --no-pager push", true),
+        ("timeout 5 git push", true),
+        ("GIT_TRACE=1 git push", true),
+        ("env git push", true),
+        ("sudo /usr/bin/env git push", true),
+        ("if true; then git push; fi", true),
+        ("git push > log", true),
+        ("(git push)", true),
+        ("echo $(/usr/bin/git -C . push)", true),
+        ("git pushes", false),
+        ("git log push", false),
+        ("git", false),
+        ("cargo push", false),
+        ("echo git push", false),
+        ("grep 'git push' a", false),
+        ("git log > push", false),
+        ("cargo test > log", false),
+        ("echo $(git)", false),
+    ] {
+        let judged = judge(command);
+        let by_program = |program: &JudgedProgram| program.forbidden_by("git push") == Some(2);
+        let found = judged.programs.iter().any(by_program) || judged.may_run("git push");
+        assert_eq!(found, is_forbidden, "{command}");
+    }
+    for (command, prefix) in [
+        ("/usr/bin/touch x", "touch"),
+        ("sudo x", "sudo"),
+        ("sub/deploy.sh", "./deploy.sh"),
+        ("npm --silent test", "npm test"),
+        ("ls", LOOKS),
+    ] {
+        let judged = judge(command);
+        assert!(
+            judged.programs[0].forbidden_by(prefix).is_some(),
+            "{command}"
+        );
+    }
+}
+
+#[test]
 fn the_reasons_name_the_harm() {
     for (command, reasons) in [
         ("rm x", &["deletes"][..]),

@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, FixedOffset, SecondsFormat};
 
-use self::form::PermissionForm;
 pub(crate) use self::form::rule_words;
 pub use self::form::{Choice, PermissionAction};
+use self::form::{CommandRule, PermissionForm};
 use crate::agent::judge::{JudgedCommand, JudgedProgram, ScriptState, judge};
 use crate::commands::chat::commands::CommandFile;
 use crate::commands::chat::trust::TrustedFiles;
@@ -134,12 +134,17 @@ impl PermissionFile {
 
     /// Returns the action for a command run by this tool. For each of the command's programs, the longest rule that
     /// covers it applies, or else the tool's own entry; the most restrictive result wins. No rule can allow a tool that
-    /// is forbidden, or a command that is always asked about.
+    /// is forbidden, or a command that is always asked about. An unclear command is forbidden if a forbidden prefix
+    /// stands in it.
     pub fn action_on(&self, tool: &str, command: &JudgedCommand) -> PermissionAction {
         let of_tool = self.action(tool);
         let rule = |program| self.rule(program).unwrap_or(of_tool);
+        let forbids = |rule: &CommandRule| {
+            rule.action == PermissionAction::Never && command.may_run(&rule.prefix)
+        };
         match command.programs.iter().map(rule).max().unwrap_or(of_tool) {
             _ if of_tool == PermissionAction::Never => of_tool,
+            _ if self.holding.commands.iter().any(forbids) => PermissionAction::Never,
             PermissionAction::Always if !command.reasons.is_empty() => PermissionAction::Ask,
             action => action,
         }
@@ -148,7 +153,11 @@ impl PermissionFile {
     /// Returns the action of the longest rule that covers a program; the most restrictive one of rules of equal length.
     pub fn rule(&self, program: &JudgedProgram) -> Option<PermissionAction> {
         let rules = self.holding.commands.iter();
-        let found = rules.filter_map(|rule| Some((program.covered_by(&rule.prefix)?, rule.action)));
+        let covered = |rule: &CommandRule| match rule.action {
+            PermissionAction::Never => program.forbidden_by(&rule.prefix),
+            _ => program.covered_by(&rule.prefix),
+        };
+        let found = rules.filter_map(|rule| Some((covered(rule)?, rule.action)));
         found.max().map(|(_, action)| action)
     }
 

@@ -418,3 +418,28 @@ fn untrusted_project_file_can_only_restrict() {
     );
     assert_eq!(actions(&load(dir.path()).unwrap()), narrowed);
 }
+
+#[test]
+fn what_is_forbidden_by_prefix_is_forbidden_in_every_spelling() {
+    let rules = r#"{"version": 1, "permissions": [{"tool": "execute_command", "action": "always"}],
+        "commands": [{"prefix": "npm", "action": "always"}, {"prefix": "npm test", "action": "never"}]}"#;
+    let dir = project(Some(rules));
+    let file = load_trusted(dir.path());
+    for (command, action) in [
+        ("npm run lint", Always),
+        ("npm test", Never),
+        ("/usr/bin/npm test", Never),
+        ("npm --silent test", Never),
+        ("env npm test", Never),
+        ("npm test > log", Never),
+        ("npm run lint > log", Ask),
+        ("ls; npm test", Never),
+    ] {
+        let judged = judge(command, &|_| ScriptState::Tracked);
+        assert_eq!(
+            file.action_on("execute_command", &judged),
+            action,
+            "{command}"
+        );
+    }
+}
