@@ -435,10 +435,15 @@ fn prefix_length(words: &[&str]) -> usize {
     let plain = arguments
         .iter()
         .position(|word| !word.starts_with(['-', '+']));
+    let mut behind_toolchain = arguments.iter().skip_while(|word| word.starts_with('+'));
+    let is_option = |word: &&str| word.starts_with('-');
     match plain.and_then(|at| Some((at, *arguments.get(at)?))) {
         Some((at, _)) if is_script => at + 2,
         Some(_) if name == "curl" => words.len(),
-        Some(_) if has(list("without subcommands"), name) => 1,
+        _ if has(list("without subcommands"), name) => 1,
+        None if program.contains('/') => 1,
+        // An option may take the next word, so the subcommand is not known: the rule is for exactly this command.
+        _ if behind_toolchain.next().is_some_and(is_option) => words.len(),
         // In `npm run lint`, `lint` identifies the command.
         Some((at, word)) if word == "run" || has(list("deep"), name) && is_name(word) => {
             let next = arguments.get(at + 1).filter(|word| is_name(word));

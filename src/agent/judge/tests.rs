@@ -116,6 +116,21 @@ fn a_rule_is_for_the_program_and_its_subcommand() {
     for (command, prefixes) in [
         ("cargo test remove_user", &["cargo test"][..]),
         ("cargo +nightly test -q", &["cargo +nightly test"]),
+        (
+            "cargo --manifest-path web/Cargo.toml test",
+            &["cargo --manifest-path web/Cargo.toml test"],
+        ),
+        (
+            "cargo +nightly -p a/b test",
+            &["cargo +nightly -p a/b test"],
+        ),
+        (
+            "npm --prefix ./web test; make -C sub test",
+            &["npm --prefix ./web test", "make -C sub test"],
+        ),
+        ("cargo --version", &["cargo --version"]),
+        ("./build.sh --all", &["./build.sh"]),
+        ("pytest -q", &["pytest"]),
         ("timeout 60 cargo test", &["cargo test"]),
         ("CI=1 npm test", &["npm test"]),
         ("npm run lint -- --quiet", &["npm run lint"]),
