@@ -227,12 +227,12 @@ impl Look {
         let around = text_width(&format!("{} {verb} {aside}", shown.sign));
         // For an imperative, the question has already shown every character.
         let line = if tool.is_order {
-            shown.subject.replace('\n', " ")
+            shown.subject.clone()
         } else {
-            one_line(&shown.subject)
+            visible(&shown.subject)
         };
         let subject = line.trim();
-        let has_room = around + text_width(subject) <= self.width;
+        let has_room = !subject.contains('\n') && around + text_width(subject) <= self.width;
         let mut headline = vec![
             Span::styled(shown.sign, shown.style),
             Span::raw(" "),

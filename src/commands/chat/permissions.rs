@@ -21,7 +21,7 @@ use crate::record::mode::{Mode, SharedMode};
 use crate::record::question::{Answer, Question, Verdict};
 use crate::record::tool::Category;
 use crate::sys::numbers::counted;
-use crate::sys::text::one_line;
+use crate::sys::text::cut;
 
 /// Maximum length of a command or path in a sentence, in characters; the question contains all of it.
 const IN_SENTENCE: usize = 200;
@@ -187,7 +187,7 @@ fn subject(call: &ToolCall) -> String {
 fn question(call: &ToolCall, reasons: &[&'static str]) -> Question {
     let tool = call.tool.name.clone().into_owned();
     let subject = subject(call);
-    let shown = quoted(&one_line(&subject, IN_SENTENCE));
+    let shown = quoted(&cut(subject.trim(), IN_SENTENCE));
     let about = match call.tool.effect {
         _ if subject.is_empty() => format!("use {tool}"),
         Effect::Runs if call.tool.takes(ParameterKind::Command) => format!("run {shown}"),
@@ -211,7 +211,7 @@ fn question(call: &ToolCall, reasons: &[&'static str]) -> Question {
 fn described(call: &ToolCall, reasons: &[&'static str]) -> String {
     let shown = match &*subject(call) {
         "" => String::new(),
-        subject => format!(" {}", quoted(&one_line(subject, IN_SENTENCE))),
+        subject => format!(" {}", quoted(&cut(subject.trim(), IN_SENTENCE))),
     };
     format!("{}{shown}{}", call.tool.name, why(reasons))
 }

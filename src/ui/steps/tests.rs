@@ -122,7 +122,9 @@ fn a_tool_is_a_line() {
                 result("COMMAND", "x", Some("exit code: 0"), false),
             ],
             &[
-                "• Ran cargo test --all (exit code: 0, 3.2s)",
+                "• Ran (exit code: 0, 3.2s)",
+                "    cargo test",
+                "    --all",
                 "    2",
                 "    3",
                 "    4",

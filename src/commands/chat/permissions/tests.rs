@@ -143,6 +143,11 @@ fn a_question_says_what_and_why() {
             "The agent wants to run `rm x` (deletes). May it?",
         ),
         (
+            "execute_command",
+            "echo ok\nrm x\n# done",
+            "The agent wants to run `echo ok\\nrm x\\n# done` (deletes). May it?",
+        ),
+        (
             "delete_file",
             "a",
             "The agent wants to change `a` (deletes). May it?",
