@@ -56,6 +56,9 @@ fn exit_code_1_is_an_answer_of_grep_diff_and_test_alone() {
         "ls | grep nothing-like-it",
         "test -e no",
         "diff build.sh /dev/null",
+        "cd . && grep nothing-like-it build.sh",
+        "sh -c 'exit 1' && test -f build.sh",
+        "sh check.sh && grep -q . build.sh",
         "true",
     ];
     let made = commands.map(|command| ("shell_exec", json!({"command": command})));
@@ -65,9 +68,20 @@ fn exit_code_1_is_an_answer_of_grep_diff_and_test_alone() {
         response("It is seen."),
         summary("Seen"),
     ]);
+    let plan = plan.with_file("check.sh", "exit 1\n");
     plan.run(&FREE).exits(0);
     let told = last_told(&server, 2);
-    for (index, sign) in ["❌ Error:", "✓", "✓", "✓", "✓"].iter().enumerate() {
+    let signs = [
+        "❌ Error:",
+        "✓",
+        "✓",
+        "✓",
+        "✓",
+        "❌ Error:",
+        "❌ Error:",
+        "✓",
+    ];
+    for (index, sign) in signs.iter().enumerate() {
         assert!(
             told.contains(&format!("[{index}] {sign} ")),
             "{index}: {told}"

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::path::Path;
 
 use super::plan_tools::{INITIALIZE_PLAN, InitializePlan, PlanUpdater, UPDATE_PLAN, UpdatePlan};
-use crate::agent::judge::{ScriptState, judge};
+use crate::agent::judge::{JudgedProgram, ScriptState, judge};
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec, Toolbox,
 };
@@ -191,9 +191,14 @@ impl Tool for ShellExec<'_, '_> {
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         let output = self.0.run(arguments)?;
         let judged = judge(arguments.get("command"), &|_| ScriptState::Tracked);
-        let answers = judged.programs.last().is_some_and(|last| {
+        let answers = |program: &JudgedProgram| {
             let mut known = ANSWERING.iter();
-            known.any(|program| last.covered_by(program).is_some())
+            known.any(|name| program.covered_by(name).is_some())
+        };
+        // Behind `&&`, the exit code may be that of an earlier program.
+        let answers = judged.programs.split_last().is_some_and(|(last, before)| {
+            let mut before = before.iter();
+            answers(last) && before.all(|program| program.only_looks || answers(program))
         });
         let is_answer = answers && output.command == CommandEnd::Exited(1);
         let is_failure = output.command.is_failure() && !is_answer;
