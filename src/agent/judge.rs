@@ -84,6 +84,7 @@ impl JudgedProgram {
         let is_before = |word: &&String| {
             let mut rows = rows("shell words");
             word.contains('=')
+                || word.starts_with('-')
                 || rows.any(|[_, names]| has(names, word))
                 || guarded(&name(word), &[]) == Some(RUNS)
         };

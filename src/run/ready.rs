@@ -415,7 +415,7 @@ fn chosen(
     let select = |(whole, limit)| -> Result<_, Error> {
         let path = context.environment.os("PATH");
         let history = past_commits(context.project.root(), path, context.interrupt)?;
-        Ok(CodeContext::select(whole, &query, &history, limit)?)
+        CodeContext::select(whole, &query, &history, limit)
     };
     let selected = code.whole.zip(limit).map(select).transpose()?;
     let rollup = match (&choice.inputs.query, &selected) {

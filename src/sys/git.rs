@@ -171,7 +171,7 @@ pub fn listing(mut command: Command, largest: usize, interrupt: &Interrupt) -> i
 
 fn output(mut stdout: ChildStdout, largest: usize, interrupt: &Interrupt) -> io::Result<Vec<u8>> {
     let end = Instant::now() + LIMIT;
-    let (mut output, mut buffer) = (Vec::new(), [0; 1 << 16]);
+    let (mut output, mut buffer) = (Vec::new(), [0; 1 << 14]);
     while output.len() < largest {
         let left = end.saturating_duration_since(Instant::now());
         if !interrupt.poll(&[stdout.as_fd()], PollFlags::IN, Some(left))? {
