@@ -82,8 +82,9 @@ pub fn runs_of(context: &Context<'_>, session: &str) -> Result<SessionRuns, Erro
         }
         // The record is missing if the run was killed.
         let record = run.record.as_ref();
-        if let Some(record) = record {
-            runs.used(record);
+        match record {
+            Some(record) => runs.used(record),
+            None => runs.spent = runs.spent.plus(Spent::on(&run.recorded_steps())),
         }
         let may_have_changed = record.is_none_or(|record| record.tree == TreeState::Changed);
         let changes = undo_log::read(root, &folder)?

@@ -146,6 +146,11 @@ fn call_interrupted_by_a_kill_is_reported_and_not_repeated() {
     };
     screen.shows("Mode").types("/undo\r").shows("1 removed");
     assert!(!chat.project.path("first.txt").exists());
+    // They cost what any others do.
+    let total = chat.project.run(&["log", "--total"]).exits(0).stdout;
+    let (_, dollars) = total.trim_end().rsplit_once(", ").unwrap();
+    assert_ne!(dollars, "$0");
+    screen.types("/cost\r").shows(&format!(", {dollars}"));
 }
 
 #[test]
