@@ -250,6 +250,8 @@ pub enum ModelError {
         hint: String,
         /// The recorded reason, in the form of an error's code.
         reason: String,
+        /// True if the recorded call cost nothing.
+        is_free: bool,
     },
     /// The recorded run does not contain this reply.
     #[error("the recorded run has no `{0}`")]
@@ -365,6 +367,7 @@ impl ModelError {
     pub fn costs_nothing(&self) -> bool {
         match self {
             Self::Connection { is_sent, .. } => !is_sent,
+            Self::Recorded { is_free, .. } => *is_free,
             // Nothing was generated.
             Self::Blocked { spent, .. } => spent.usage.is_none(),
             Self::NoTimeLeft { error, .. } => error.costs_nothing(),

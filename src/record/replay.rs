@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
+use crate::model::price::Usd;
 use crate::model::{
     Answer, Listener, Model, ModelError, ModelSpec, ModelTable, Purpose, REPAIRS, Reply,
     ReplyFormat, Request, StepId,
@@ -249,6 +250,7 @@ impl ReplayModel {
                 message: message.to_owned(),
                 hint: hint.unwrap_or("this error was recorded").to_owned(),
                 reason: known.map_or("server".to_owned(), ErrorRecord::code),
+                is_free: self.step(step).and_then(|known| known.cost) == Some(Usd::ZERO),
             }
         });
         Ok((text, error))

@@ -277,6 +277,7 @@ fn model_errors() -> Vec<ModelError> {
             message: s("a recorded error"),
             hint: s("a recorded hint"),
             reason: s("busy/503"),
+            is_free: false,
         },
         ModelError::NotRecorded(s("0001-step-response.json")),
         ModelError::Unreadable {

@@ -160,6 +160,7 @@ fn a_prompt_that_does_not_fit_is_known_by_the_vendors_words() {
             message: error.to_string(),
             hint: String::new(),
             reason: String::new(),
+            is_free: false,
         };
         assert!(!expected || recorded.is_context_exceeded(), "{recorded}");
     }
