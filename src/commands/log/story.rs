@@ -16,7 +16,15 @@ const QUOTED: usize = 12;
 /// Maximum width of a diffstat and of a title, in columns.
 const WIDTH: usize = 76;
 /// The columns of tables dropped on a narrow terminal, in this order.
-const DISPENSABLE: [&str; 6] = ["finish", "from", "thought", "cached", "files", "model"];
+const DISPENSABLE: [&str; 7] = [
+    "finish",
+    "from",
+    "thought",
+    "cached",
+    "files",
+    "model",
+    "took (+ build)",
+];
 
 /// Returns the story of a run, folded to the terminal's width.
 pub(super) fn story(context: &Context<'_>, run: &PastRun) -> String {
