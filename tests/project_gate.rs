@@ -116,13 +116,12 @@ fn a_build_that_creates_what_is_protected_changes_the_gate() {
     for (protect, build, made) in [
         ("/GNUmakefile", "touch GNUmakefile", "GNUmakefile"),
         ("/Makefile", "touch makefile", "makefile"),
-        ("*.mk", "ln -s /nowhere a.mk", "a.mk"),
+        ("a.mk", "mkdir sub; ln -s /nowhere sub/a.mk", "sub/a.mk"),
         (
-            "golden",
-            "mkdir -p golden/b; touch golden/b/new",
-            "golden/b/new",
+            "golden/untracked",
+            "echo x >> golden/untracked",
+            "golden/untracked",
         ),
-        ("golden", "echo x >> golden/untracked", "golden/untracked"),
     ] {
         for flags in [&["--allow-stale"][..], &["--allow-stale", "--scratch"]] {
             let project = gated(&json!({ "protect": [protect] }))
@@ -136,11 +135,11 @@ fn a_build_that_creates_what_is_protected_changes_the_gate() {
             assert_eq!(run.result()["error"]["reason"], "gate-changed", "{protect}");
         }
     }
-    // Neither files that git ignores nor the run's own.
-    let project = gated(&json!({"protect": ["golden", "*.txt"]}))
+    // Neither what is new in a protected directory, nor files that git ignores, nor the run's own.
+    let project = gated(&json!({"protect": ["golden", "/b.log", "*.txt"]}))
         .with(&ModelServer::gemini(&[EDIT]))
         .file(".gitignore", "/agent-config\ncache\n*.log\n")
-        .build("mkdir -p golden/cache; touch golden/cache/a golden/b.log");
+        .build("mkdir -p golden/cache; touch golden/new golden/cache/a b.log x.txt");
     project.run(&[]).exits(0);
 }
 

@@ -25,6 +25,8 @@ const POINTER: &str = "#/";
 #[derive(Debug, Clone, Default)]
 pub struct Protection {
     patterns: IgnoreFile,
+    /// The patterns without wildcards.
+    names: IgnoreFile,
     /// Paths below the root, each with a JSON Pointer.
     values: Vec<(String, String)>,
 }
@@ -43,8 +45,12 @@ impl Protection {
             let (path, _) = value.split_once(POINTER)?;
             Some((path.to_owned(), value[path.len() + 1..].to_owned()))
         });
+        let mut names = files.clone();
+        names.retain(|pattern| !pattern.contains(['*', '?', '[']));
+        let parsed = |patterns: &[&str]| IgnoreFile::parse(patterns.join("\n").as_bytes());
         Self {
-            patterns: IgnoreFile::parse(files.join("\n").as_bytes()),
+            patterns: parsed(&files),
+            names: parsed(&names),
             values: values.collect(),
         }
     }
@@ -57,6 +63,11 @@ impl Protection {
     /// Returns whether the file at `path` is protected as a whole, in whatever letter case.
     pub fn covers(&self, path: &str) -> bool {
         covers(&self.patterns, path, Case::Fold)
+    }
+
+    /// Returns whether a pattern without wildcards names the file at `path` itself, and not a directory above it.
+    pub fn names(&self, path: &str) -> bool {
+        self.names.verdict(path.as_bytes(), false, Case::Fold) == Some(true)
     }
 
     /// Returns whether a value in the file at `path` is protected.

@@ -49,8 +49,8 @@ pub struct Gate {
 
 impl Gate {
     /// Records the state of the files below the root: the protected ones, except `Cargo.lock`, which builds write,
-    /// those that the project protects and git tracks or does not ignore, and every `.gitignore` that git reads; and of
-    /// the repositories.
+    /// those that the project protects and git tracks, or that it protects by name, and every `.gitignore` that git
+    /// reads; and of the repositories.
     ///
     /// # Errors
     /// Fails if a file cannot be examined.
@@ -201,11 +201,12 @@ impl Gate {
     }
 }
 
-/// Finds the repositories, and the files that the project protects, except those that runs and builds write.
+/// Finds the repositories, and the files that the project protects by their names, except those that runs and builds
+/// write. What builds add to a protected directory, such as the snapshot of a new test, does not count.
 fn found(search: &ProjectSearch, protection: &Protection) -> Result<GitFiles, PathError> {
     let written = [CONFIG, LOGS, CARGO_LOCK];
     let is_written = |path: &str| written.iter().any(|own| Path::new(path).starts_with(own));
-    search.run(|path| protection.covers(path) && !is_written(path))
+    search.run(|path| protection.names(path) && !is_written(path))
 }
 
 /// Adds the path, unless it is a directory; for a link, its target as well.
