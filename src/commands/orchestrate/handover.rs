@@ -76,7 +76,7 @@ pub fn instructions(
     parts.extend(starting.map(|agent| format!("{} before you go on.", unknown_branch(agent))));
     let resumes = match status {
         OrchestrationStatus::Interrupted | OrchestrationStatus::Failed => true,
-        // An agent that publishes in its place is the last one.
+        // Once another agent publishes the work, the late one is no longer waited for.
         OrchestrationStatus::Timeout => lineage.waiting().is_some(),
         _ => false,
     };
