@@ -142,7 +142,7 @@ fn on_a_terminal_sentences_are_broken_at_words_and_reasons_are_whole() {
         &story,
         &[
             "\n  Hint: see the build's log,",
-            "\n   `logs/",
+            "\n    `logs/",
             "/repair-query-3-build.txt`",
         ],
     );

@@ -1,6 +1,6 @@
 //! Audited work: one agent judges another's work, which continues until it passes.
 
-use super::conversation::{Conversation, HistoryMessage, UserRequest};
+use super::conversation::{Conversation, HistoryMessage};
 use super::protocol::Fault;
 use super::tagged::{Tag, tagged, tagged_requests};
 use super::{Agent, AgentError, Note};
@@ -18,7 +18,7 @@ pub fn work_until_passed(
     worker: &Agent<'_>,
     auditor: &Agent<'_>,
     conversation: &mut Conversation,
-    mut request: Option<&UserRequest>,
+    mut request: Option<&str>,
 ) -> Result<String, AgentError> {
     let auditor = Agent {
         purpose: Purpose::AUDIT,
@@ -27,7 +27,7 @@ pub fn work_until_passed(
     };
     let mut audits = 0;
     loop {
-        let ended = worker.work_on_request(conversation, request.take())?;
+        let ended = worker.work_on(conversation, request.take())?;
         worker.report(&Event::Auditing);
         let verdict = judge(&auditor, conversation, &ended.words)?;
         audits += 1;

@@ -44,8 +44,7 @@ fn undo_shows_and_reverts_a_request_and_informs_the_agent() {
     assert_eq!(agent.project.read("a.txt"), "old\n");
     let request = last_told(&server, 3);
     assert!(
-        request.contains("The user has undone what you changed in logs/")
-            && request.contains("<user_request>\nand now\n</user_request>"),
+        request.contains("I have undone what you changed in logs/") && request.contains("and now"),
         "{request}"
     );
 }

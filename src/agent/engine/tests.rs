@@ -480,7 +480,7 @@ fn worker_gets_the_verdict_as_the_result_of_its_last_call() {
             agent(&host, &clock, &redactor),
         );
         let mut conversation = Conversation::default();
-        work_until_passed(&worker, &auditor, &mut conversation, Some(&"go".into())).unwrap();
+        work_until_passed(&worker, &auditor, &mut conversation, Some("go")).unwrap();
         assert_eq!(told(&conversation)[2], expected);
     }
 }

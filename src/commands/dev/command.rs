@@ -11,13 +11,11 @@ use super::args::{DevArgs, DevCommand};
 use super::place::{self, settings};
 use super::settings::FILE;
 use crate::agent::audit::work_until_passed;
-use crate::agent::conversation::UserRequest;
 use crate::agent::memory::{Compress, TokenCounts};
 use crate::agent::permissions::Everything;
 use crate::agent::protocol::markdown::PlainReplies;
 use crate::agent::restricted::AuditCommands;
 use crate::agent::session::SessionFile;
-use crate::agent::tagged::{Tag, tagged};
 use crate::agent::tool::Toolbox;
 use crate::agent::tools::background::{
     BackgroundAction, BackgroundTool, KILL_BACKGROUND_PROCESS, LIST_BACKGROUND_PROCESSES,
@@ -98,19 +96,18 @@ fn serve<'c>(
     options: &AgentOptions,
     open: OpenUser<'_>,
 ) -> Result<Outcome, Failure> {
-    let request = options.request.as_deref().map(UserRequest::from);
+    let request = options.request.as_deref();
     let goes_on = options.goes_on()?;
     let mut place = place::open(context, options)?;
     if let Some((request, answers)) = place.replay(context, options)? {
-        let request = request.as_deref().map(UserRequest::from);
-        return work(context, &place, answers, request.as_ref());
+        return work(context, &place, answers, request.as_deref());
     }
     if goes_on && !place.has_more_to_do() {
         return Err(CommandError::NothingAsked.into());
     }
     if request.is_some() {
         let request = request.filter(|_| !goes_on);
-        return work(context, &place, AnswerSource::Nowhere, request.as_ref());
+        return work(context, &place, AnswerSource::Nowhere, request);
     }
     let user = RefCell::new(open()?);
     // A person may have stopped the work because it went wrong.
@@ -180,19 +177,18 @@ impl Talker for Developer<'_, '_> {
         talk: &mut Talk<'_>,
         request: Option<Submission>,
     ) -> Result<Outcome, Failure> {
-        let request = request.map(|request| {
-            let undone = take(&mut self.undone).join(" and ");
-            let note = format!(
-                "The user has undone what you changed in {undone}: those files are as they were before."
-            );
-            let notes = (!undone.is_empty()).then(|| tagged(Tag::SYSTEM_NOTE, &[], &note));
-            UserRequest {
-                shown: Vec::from_iter(notes),
-                ..request.text.trim().into()
+        let prompt = request.map(|request| {
+            let request = request.text.trim();
+            match take(&mut self.undone).as_slice() {
+                [] => request.to_owned(),
+                undone => format!(
+                    "[I have undone what you changed in {}: those files are as they were before.]\n\n{request}",
+                    undone.join(" and ")
+                ),
             }
         });
         let answers = AnswerSource::Typed(talk.user);
-        let done = work(self.context, &self.place, answers, request.as_ref());
+        let done = work(self.context, &self.place, answers, prompt.as_deref());
         talk.count(&done);
         done
     }
@@ -253,7 +249,7 @@ fn work(
     context: &Context<'_>,
     place: &Workspace<'_>,
     answers: AnswerSource<'_>,
-    request: Option<&UserRequest>,
+    request: Option<&str>,
 ) -> Result<Outcome, Failure> {
     let _lock = recovery::take(context)?;
     let mut setup = place.setup(NAME, answers);
@@ -263,7 +259,7 @@ fn work(
         setup.warnings.push(problem);
         None
     });
-    let run = AgentRun::start(context, setup, request.map(|request| &*request.text))?;
+    let run = AgentRun::start(context, setup, request)?;
     let form = place.models.first.spec.tools.unwrap_or_default();
     let (patience, max_loops) = (place.limits.command_timeout(), place.limits.max_loops);
     let audit_commands = AuditCommands {

@@ -34,8 +34,7 @@ pub(super) fn story(context: &Context<'_>, run: &PastRun) -> String {
         columns: context.reporter.columns(),
     };
     painter.story(&tell(run, &sources));
-    // Four spaces would mark the rest of a note as a quotation.
-    columns::folded(&painter.text, painter.columns, 1)
+    columns::folded(&painter.text, painter.columns, 2)
 }
 
 /// Formats a table as lines, for a terminal of this many columns, if known.
