@@ -505,8 +505,12 @@ fn a_dry_run_adds_up_the_first_calls_of_all_attempts() {
     let cost = |flags: &[&str]| {
         let run = project.run(&[&["--dry-run", "--output-format", "json"], flags].concat());
         let shown: Value = serde_json::from_str(&run.exits(0).stdout).unwrap();
-        ["/cost/likely", "/cost/first/most", "/cost/with_repairs/most"]
-            .map(|place| shown.pointer(place).and_then(Value::as_f64).unwrap())
+        [
+            "/cost/likely",
+            "/cost/first/most",
+            "/cost/with_repairs/most",
+        ]
+        .map(|place| shown.pointer(place).and_then(Value::as_f64).unwrap())
     };
     let (one, three) = (cost(&[]), cost(&["--attempts", "3"]));
     let near = |one: f64, other: f64| (one - other).abs() < 1e-5;

@@ -245,10 +245,7 @@ fn the_answer_of_a_chat_is_printed_even_if_the_build_fails() {
 #[test]
 fn the_answer_of_a_talk_is_printed_even_if_the_build_fails() {
     let (mut chat, _server) = ChatProject::scripted([
-        call(
-            "write_file",
-            json!({"path": "new.txt", "content": "new\n"}),
-        ),
+        call("write_file", json!({"path": "new.txt", "content": "new\n"})),
         say("It is written."),
     ]);
     with_build(&mut chat.project, FAILS);

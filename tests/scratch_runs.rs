@@ -103,13 +103,19 @@ fn what_a_failed_run_has_made_is_kept_as_a_diff() {
     let project = TestProject::new().with(&server).build(BUILD);
     let run = project.run(&["--scratch"]).exits(1);
     let kept = format!("{}/unapplied.diff", run.result()["log"].as_str().unwrap());
-    let run = run.says(&[&format!("nothing was applied; what the run has made is in `{kept}`")]);
+    let run = run.says(&[&format!(
+        "nothing was applied; what the run has made is in `{kept}`"
+    )]);
     assert!(run.logged("unapplied.diff").contains("+one\n"));
 }
 
 #[test]
 fn a_reply_is_not_applied_in_part_where_its_build_replaces_a_file() {
-    for replaced in ["ln -sf b.txt a.txt", "rm a.txt; mkdir a.txt", "printf '\\377' > a.txt"] {
+    for replaced in [
+        "ln -sf b.txt a.txt",
+        "rm a.txt; mkdir a.txt",
+        "printf '\\377' > a.txt",
+    ] {
         let server = ModelServer::gemini(&["^^^a.txt\none\n^^^end\n^^^b.txt\none\n^^^end\n"]);
         let project = TestProject::new()
             .with(&server)
@@ -133,7 +139,12 @@ fn no_special_mode_bit_comes_over() {
         .file("a.txt", "old\n")
         .build("chmod 6755 a.txt");
     project.run(&["--scratch", "--sandbox", "off"]).exits(0);
-    let mode = project.path("a.txt").metadata().unwrap().permissions().mode();
+    let mode = project
+        .path("a.txt")
+        .metadata()
+        .unwrap()
+        .permissions()
+        .mode();
     assert_eq!(mode & 0o7777, 0o755);
 }
 

@@ -149,10 +149,7 @@ pub enum RunError {
         code("usage"),
         help("leave it out of `--include`; `--allow-secrets` sends text with credentials")
     )]
-    NotSent {
-        path: String,
-        reason: &'static str,
-    },
+    NotSent { path: String, reason: &'static str },
     /// Files are named, but all files are sent.
     #[error("`--include` and `--exclude` choose from nothing without `--context`")]
     #[diagnostic(

@@ -180,10 +180,19 @@ fn a_directory_is_not_a_file_and_the_projects_own_counts_from_below() {
 fn it_is_said_that_the_file_names_the_server_to_which_the_token_goes() {
     const SAID: &str = "`.env` names the MCP server";
     let url = "http://127.0.0.1:9/mcp";
-    let start = ["orchestrate", "--parent-branch-id", BRANCH, "--headless", "--task", "x"];
+    let start = [
+        "orchestrate",
+        "--parent-branch-id",
+        BRANCH,
+        "--headless",
+        "--task",
+        "x",
+    ];
     let named = complete().file(".env", format!("MCP_BASE_URL={url}\n"));
     named.run(&start).says(&[SAID]);
-    let run = named.variable("MCP_BASE_URL", "http://127.0.0.1:9/").run(&start);
+    let run = named
+        .variable("MCP_BASE_URL", "http://127.0.0.1:9/")
+        .run(&start);
     assert!(!run.stderr.contains(SAID), "{}", run.stderr);
 }
 

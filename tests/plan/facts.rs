@@ -122,7 +122,11 @@ fn what_only_commands_have_changed_is_not_said_to_be_unchanged() {
     let run = plan.run(&FREE).exits(0);
     let run = run.says(&["no file of the project was changed by a file tool"]);
     let undone = plan.project.run(&["undo", &run.folder]).exits(0);
-    assert!(undone.stdout.contains("changed nothing by its file tools"), "{}", undone.stdout);
+    assert!(
+        undone.stdout.contains("changed nothing by its file tools"),
+        "{}",
+        undone.stdout
+    );
     let log = plan.project.run(&["log", &run.folder]).exits(0).stdout;
     assert!(log.contains("nothing (by its file tools)"), "{log}");
 }

@@ -519,7 +519,8 @@ impl Worker<'_> {
         enter(PlanStage::Done)?;
         self.show_plan();
         if stored.state(|state| state.files.is_empty()) && stages.run.changed().is_empty() {
-            self.context.notice("no file of the project was changed by a file tool");
+            self.context
+                .notice("no file of the project was changed by a file tool");
         }
         shown
     }

@@ -504,7 +504,11 @@ impl Composer {
                     Completing::Path(_, typed) => {
                         let listed = self.paths.listed();
                         let mut names = listed.iter().map(|path| path.trim_end_matches('/'));
-                        (typed.is_empty() || names.any(|name| name == typed.trim_end_matches('/')), false)
+                        (
+                            typed.is_empty()
+                                || names.any(|name| name == typed.trim_end_matches('/')),
+                            false,
+                        )
                     }
                     Completing::Command(typed) => {
                         as_command(&self.commands, typed, &marked.text, self.marked > 0)

@@ -91,7 +91,10 @@ pub fn facts(record: &RunRecord) -> Vec<Fact> {
         let is_dropped = record.scratch.is_some() && record.exit.code != 0;
         let dropped = is_dropped.then(|| "its scratch tree was discarded".to_owned());
         // What an agent's commands change is not recorded.
-        let by = record.agent.is_some().then(|| "by its file tools".to_owned());
+        let by = record
+            .agent
+            .is_some()
+            .then(|| "by its file tools".to_owned());
         let aside = lines.or(dropped).or(by);
         facts.push(("Changed", files.unwrap_or("nothing".to_owned()), aside));
     }

@@ -179,8 +179,9 @@ fn the_settings_of_tools_are_the_gate() {
     {
         assert_eq!(kind(path, "").0, FileKind::Settings, "{path}");
     }
-    for path in "renovate.json .gitmodules PublicAPI.Unshipped.txt suppressions.py src/lint.xml.cs go.sum"
-        .split_whitespace()
+    for path in
+        "renovate.json .gitmodules PublicAPI.Unshipped.txt suppressions.py src/lint.xml.cs go.sum"
+            .split_whitespace()
     {
         assert_eq!(kind(path, "").0, FileKind::Code, "{path}");
     }
