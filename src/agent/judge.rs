@@ -32,7 +32,7 @@ pub struct JudgedCommand {
     pub cause: Vec<String>,
     /// The programs that the command runs; empty if it is unclear.
     pub programs: Vec<JudgedProgram>,
-    /// All that may be a word in it, if it is unclear.
+    /// All words that may begin a program or an argument where that is unclear.
     words: Vec<String>,
 }
 
@@ -44,7 +44,7 @@ impl JudgedCommand {
         self.reasons.insert(reason);
     }
 
-    /// Returns whether this is an unclear command in which the words of a forbidden `prefix` stand.
+    /// Returns whether the words of a forbidden `prefix` stand where it is unclear what is run.
     pub fn may_run(&self, prefix: &str) -> bool {
         forbidden(&self.words, self.words.len(), prefix).is_some()
     }
@@ -53,6 +53,8 @@ impl JudgedCommand {
 /// One program of a command with its arguments, without harmless prefixes such as `timeout 60` or `CI=1`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JudgedProgram {
+    /// The operator before it, such as `&&`; empty for the first one.
+    pub operator: String,
     words: Vec<String>,
     /// Set if the program is read-only.
     pub only_looks: bool,
@@ -81,16 +83,16 @@ impl JudgedProgram {
     /// Returns what [`covered_by`](Self::covered_by) does, for a rule that forbids: also for the program by another
     /// path, with options before its subcommand, and behind variables, words of the shell and programs that run others.
     pub fn forbidden_by(&self, prefix: &str) -> Option<usize> {
-        let is_before = |word: &&String| {
-            let mut rows = rows("shell words");
-            word.contains('=')
-                || word.starts_with('-')
-                || rows.any(|[_, names]| has(names, word))
-                || guarded(&name(word), &[]) == Some(RUNS)
-        };
-        let before = self.words.iter().take_while(is_before).count();
+        let texts: Vec<&str> = self.words.iter().map(String::as_str).collect();
+        let (program, arguments) = texts.split_first()?;
+        let known = &*name(program);
+        let runs_others = program.contains('=')
+            || rows("shell words").any(|[_, names]| has(names, known))
+            || guarded(known, &[]) == Some(RUNS)
+            || runner(known, arguments).is_some();
+        let count = if runs_others { texts.len() } else { 1 };
         let covered = self.covered_by(prefix);
-        covered.or_else(|| forbidden(&self.words, before + 1, prefix))
+        covered.or_else(|| forbidden(&self.words, count, prefix))
     }
 }
 
@@ -176,7 +178,8 @@ impl Judge<'_> {
             Ok(words) => words,
             Err(reason) => {
                 self.judged.ask(&command.words, reason);
-                return;
+                let words = command.words.iter().map(|word| word.text.clone());
+                return self.judged.words.extend(words);
             }
         };
         let Some((program, arguments)) = words.split_first() else {
@@ -187,6 +190,7 @@ impl Judge<'_> {
             self.judged.ask(words, reason);
         }
         self.judged.programs.push(JudgedProgram {
+            operator: command.operator.clone(),
             words: words.iter().map(|word| word.text.clone()).collect(),
             only_looks,
         });
@@ -272,9 +276,10 @@ impl Judge<'_> {
             option if takes_its_place(first) => {
                 // Further options may name code: `node --test --import=data:…`.
                 let code = rest.iter().any(ShellWord::may_be_option);
-                // `--check` only parses its files.
-                let mut files = rest.iter().filter(|_| option != "--check");
-                let script = || files.find_map(|file| self.guard_file(file));
+                // `--check` only parses its files. Patterns and directories name tests, as `--test` alone does.
+                let is_named = |file: &&ShellWord| is_script(&file.text) && !file.is_glob;
+                let mut scripts = rest.iter().filter(|_| option != "--check").filter(is_named);
+                let script = || scripts.find_map(|file| self.guard_file(file));
                 code.then_some(CODE).or_else(script)
             }
             _ if first.may_be_option() => Some(CODE),
@@ -330,7 +335,8 @@ impl Judge<'_> {
     /// Returns whether this session has written a file, or may have since the directory is unknown.
     fn is_written(&self, path: &str) -> bool {
         let directory = self.directory.as_deref();
-        directory.is_none_or(|known| (self.state_of)(&known.join(path)) == ScriptState::Written)
+        let known = directory.or(path.starts_with('/').then_some(Path::new("/")));
+        known.is_none_or(|known| (self.state_of)(&known.join(path)) == ScriptState::Written)
     }
 
     /// Judges the program that a runner starts (`npx prettier --write .`), or else its subcommand.
@@ -432,17 +438,17 @@ fn prefix_length(words: &[&str]) -> usize {
         let inner = arguments.get(before..).unwrap_or_default();
         return 1 + before + prefix_length(inner);
     }
-    let is_script = has(list("interpreters"), name) || has(list("interpreters"), stem(name));
+    let is_interpreter = has(list("interpreters"), name) || has(list("interpreters"), stem(name));
     let plain = arguments
         .iter()
         .position(|word| !word.starts_with(['-', '+']));
     let mut behind_toolchain = arguments.iter().skip_while(|word| word.starts_with('+'));
     let is_option = |word: &&str| word.starts_with('-');
     match plain.and_then(|at| Some((at, *arguments.get(at)?))) {
-        Some((at, _)) if is_script => at + 2,
+        Some((at, _)) if is_interpreter => at + 2,
         Some(_) if name == "curl" => words.len(),
         _ if has(list("without subcommands"), name) => 1,
-        None if program.contains('/') => 1,
+        None if is_script(program) => 1,
         // An option may take the next word, so the subcommand is not known: the rule is for exactly this command.
         _ if behind_toolchain.next().is_some_and(is_option) => words.len(),
         // In `npm run lint`, `lint` identifies the command.

@@ -59,6 +59,9 @@ fn exit_code_1_is_an_answer_of_grep_diff_and_test_alone() {
         "cd . && grep nothing-like-it build.sh",
         "sh -c 'exit 1' && test -f build.sh",
         "sh check.sh && grep -q . build.sh",
+        "cat nothing && grep -q . build.sh",
+        "sh check.sh; grep nothing-like-it build.sh",
+        "sh check.sh | grep nothing-like-it",
         "true",
     ];
     let made = commands.map(|command| ("shell_exec", json!({"command": command})));
@@ -79,6 +82,9 @@ fn exit_code_1_is_an_answer_of_grep_diff_and_test_alone() {
         "✓",
         "❌ Error:",
         "❌ Error:",
+        "❌ Error:",
+        "✓",
+        "✓",
         "✓",
     ];
     for (index, sign) in signs.iter().enumerate() {

@@ -195,11 +195,15 @@ impl Tool for ShellExec<'_, '_> {
             let mut known = ANSWERING.iter();
             known.any(|name| program.covered_by(name).is_some())
         };
-        // Behind `&&`, the exit code may be that of an earlier program.
-        let answers = judged.programs.split_last().is_some_and(|(last, before)| {
-            let mut before = before.iter();
-            answers(last) && before.all(|program| program.only_looks || answers(program))
+        // Behind `&&`, the exit code may be that of the program before.
+        let mut pairs = judged.programs.windows(2).rev();
+        let mut joined = pairs
+            .by_ref()
+            .take_while(|pair| matches!(&*pair[1].operator, "&&" | "|" | "|&"));
+        let is_its_own = joined.all(|pair| {
+            pair[1].operator != "&&" || answers(&pair[0]) || pair[0].covered_by("cd").is_some()
         });
+        let answers = is_its_own && judged.programs.last().is_some_and(answers);
         let is_answer = answers && output.command == CommandEnd::Exited(1);
         let is_failure = output.command.is_failure() && !is_answer;
         self.1.set(is_failure);
