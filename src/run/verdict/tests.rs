@@ -32,15 +32,14 @@ fn a_path_shows_what_is_the_gate() {
         (
             FileKind::Settings,
             "Makefile CMakeLists.txt cmake/x.cmake Rakefile Makefile.toml build.gradle app/build.gradle.kts \
-             pnpm-workspace.yaml vite.config.mts gulpfile.js nx.json App.sln go.work build.xml build.sbt \
-             mix.exs build.zig",
+             vite.config.mts gulpfile.js nx.json App.sln build.xml build.zig",
         ),
         (
             // They are imported in place of the runners.
             FileKind::Settings,
             "unittest.py src/pytest.py",
         ),
-        (FileKind::Either, "setup.py"),
+        (FileKind::Either, "setup.py mix.exs build.sbt go.work"),
         (FileKind::Document, "README.md docs/a.txt CHANGELOG.md"),
         (
             FileKind::Code,
