@@ -116,7 +116,7 @@ fn a_build_that_creates_what_is_protected_changes_the_gate() {
     for (protect, build, made) in [
         ("/GNUmakefile", "touch GNUmakefile", "GNUmakefile"),
         ("/Makefile", "touch makefile", "makefile"),
-        ("a.mk", "mkdir sub; ln -s /nowhere sub/a.mk", "sub/a.mk"),
+        ("sub/a.mk", "mkdir sub; ln -s /nowhere sub/a.mk", "sub/a.mk"),
         (
             "golden/untracked",
             "echo x >> golden/untracked",
@@ -136,10 +136,12 @@ fn a_build_that_creates_what_is_protected_changes_the_gate() {
         }
     }
     // Neither what is new in a protected directory, nor files that git ignores, nor the run's own.
-    let project = gated(&json!({"protect": ["golden", "/b.log", "*.txt"]}))
+    let project = gated(&json!({"protect": ["golden", "Makefile", "/b.log", "*.txt"]}))
         .with(&ModelServer::gemini(&[EDIT]))
         .file(".gitignore", "/agent-config\ncache\n*.log\n")
-        .build("mkdir -p golden/cache; touch golden/new golden/cache/a b.log x.txt");
+        .build(
+            "mkdir -p golden/cache; touch golden/new golden/cache/a golden/Makefile b.log x.txt",
+        );
     project.run(&[]).exits(0);
 }
 

@@ -25,7 +25,7 @@ const POINTER: &str = "#/";
 #[derive(Debug, Clone, Default)]
 pub struct Protection {
     patterns: IgnoreFile,
-    /// The patterns without wildcards.
+    /// The patterns without wildcards that name one place.
     names: IgnoreFile,
     /// Paths below the root, each with a JSON Pointer.
     values: Vec<(String, String)>,
@@ -46,7 +46,7 @@ impl Protection {
             Some((path.to_owned(), value[path.len() + 1..].to_owned()))
         });
         let mut names = files.clone();
-        names.retain(|pattern| !pattern.contains(['*', '?', '[']));
+        names.retain(|pattern| pattern.contains('/') && !pattern.contains(['*', '?', '[']));
         let parsed = |patterns: &[&str]| IgnoreFile::parse(patterns.join("\n").as_bytes());
         Self {
             patterns: parsed(&files),
@@ -65,7 +65,8 @@ impl Protection {
         covers(&self.patterns, path, Case::Fold)
     }
 
-    /// Returns whether a pattern without wildcards names the file at `path` itself, and not a directory above it.
+    /// Returns whether a pattern with a slash and without wildcards names the file at `path` itself, and not a directory
+    /// above it. A name alone may be that of a file which builds make elsewhere, such as `build/Makefile`.
     pub fn names(&self, path: &str) -> bool {
         self.names.verdict(path.as_bytes(), false, Case::Fold) == Some(true)
     }
