@@ -4,20 +4,20 @@
 //! a comment after code only if preceded by white space and outside of quotes.
 
 /// Comment markers by file extension; longer markers precede their own prefixes.
-const LANGUAGES: [(&str, &[&str]); 17] = [
+const LANGUAGES: [(&str, &[&str]); 18] = [
     (
         "c cc cpp cs css cts cxx dart go gradle groovy h hh hpp java js cjs json json5 jsonc jsx kt kts less mjs mm \
          mts proto rs sass scala scss sol sv swift ts tsx wgsl zig",
         &["{/*", "/*", "//"],
     ),
     ("astro svelte vue", &["<!--", "{/*", "/*", "//"]),
-    ("htm html", &["<!--", "{#", "{/*", "/*", "//"]),
+    ("htm html", &["<!--", "{# ", "{#-", "{/*", "/*", "//"]),
     // An attribute begins with `#[`, and Blade is PHP by its extension.
     ("php", &["<!--", "{{--", "{/*", "/*", "//", "# "]),
     (
         "aspx cshtml ejs handlebars hbs jsp mustache njk razor twig",
         &[
-            "<!--", "<%--", "{{!--", "{{--", "{#", "@*", "{/*", "/*", "//",
+            "<!--", "<%--", "<%#", "{{!--", "{{--", "{#", "@*", "{/*", "/*", "//",
         ],
     ),
     (
@@ -34,7 +34,8 @@ const LANGUAGES: [(&str, &[&str]); 17] = [
     ("sql", &["--", "/*", "# "]),
     ("elm hs", &["--", "{-"]),
     ("clj cljs edn el lisp lsp rkt scm", &["#|", ";"]),
-    ("fs fsi fsx ml mli", &["(*", "//"]),
+    ("fs fsi fsx", &["(*", "//"]),
+    ("ml mli", &["(*"]),
     ("bas frm vb vbs", &["'"]),
     ("f f03 f08 f90 f95 for", &["!"]),
     ("asm cfg ini", &[";", "#"]),
@@ -42,17 +43,20 @@ const LANGUAGES: [(&str, &[&str]); 17] = [
 ];
 
 /// The markers for files of an unknown language.
-const ANY: &[&str] = &["<!--", "{#", "{/*", "/*", "//", "--", "#", ";", "%"];
+const ANY: &[&str] = &["<!--", "{# ", "{#-", "{/*", "/*", "//", "--", "#", ";", "%"];
 
 /// Beginnings and ends of block comments.
-pub(super) const BLOCKS: [(&str, &str); 12] = [
+pub(super) const BLOCKS: [(&str, &str); 15] = [
     ("/*", "*/"),
     ("{/*", "*/"),
     ("<!--", "-->"),
     ("<%--", "--%>"),
     ("{{--", "--}}"),
     ("{{!--", "--}}"),
+    ("<%#", "%>"),
     ("{#", "#}"),
+    ("{# ", "#}"),
+    ("{#-", "#}"),
     ("@*", "*@"),
     ("<#", "#>"),
     ("{-", "-}"),
