@@ -194,9 +194,11 @@ pub enum RunError {
     #[error("nothing was applied: the build has made `{path}` something other than a text file")]
     #[diagnostic(
         code("/disk/never"),
-        help("have the build leave the reply's files in place; see the output of the last build")
+        help(
+            "have the build leave the reply's files in place; `git apply` takes what the reply made of them, `{folder}/{UNAPPLIED}`"
+        )
     )]
-    NoText { path: String },
+    NoText { path: String, folder: String },
     /// No folder of a run has that name.
     #[error("there is no run at `{}`", .0.display())]
     #[diagnostic(

@@ -505,8 +505,8 @@ pub fn named_or_installed(
     named(table, name).or_else(|unknown| {
         let installed = installed_model(context, name);
         context.interrupt.check()?;
-        // Only Ollama's names can have a tag.
-        let is_ollamas = name.contains(':');
+        // Ollama's names have a tag; other vendors' have more colons, or none.
+        let is_ollamas = name.matches(':').count() == 1;
         installed.map_err(|problem| if is_ollamas { problem.into() } else { unknown })
     })
 }

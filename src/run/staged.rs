@@ -20,7 +20,9 @@ use crate::sys::git::{Git, listing};
 /// Fails if there is no repository, its index or an object cannot be read, or nothing is left to roll up.
 pub fn read(context: &Context<'_>) -> Result<CodeBase, Error> {
     let unreadable = |error: io::Error| RunError::StagedUnreadable(error.to_string());
-    let (files, left_out) = files(context).map_err(unreadable)?;
+    let found = files(context);
+    context.interrupt.check()?;
+    let (files, left_out) = found.map_err(unreadable)?;
     Ok(CodeBase::of(files, left_out)?)
 }
 

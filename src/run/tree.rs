@@ -415,7 +415,10 @@ impl<'c> RunTree<'c> {
                 Ok(Ok(None)) if is_gone => files.push((path, EditKind::Remove)),
                 Ok(Ok(Some(text))) => files.push((path, EditKind::Write(text))),
                 // Of the replies' files, all are brought or none.
-                _ if scope == Brought::Replies => return Err(RunError::NoText { path }.into()),
+                _ if scope == Brought::Replies => {
+                    let folder = self.folder.clone();
+                    return Err(RunError::NoText { path, folder }.into());
+                }
                 _ => _ = left.insert(path),
             }
         }

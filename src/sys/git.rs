@@ -9,7 +9,7 @@
 //! repository must check that it configures none.
 
 use std::ffi::OsStr;
-use std::io::{self, ErrorKind, Read as _};
+use std::io::{self, ErrorKind, Read as _, Seek as _};
 use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::process::{ChildStdout, Command, Stdio};
@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use rustix::event::PollFlags;
 
 use super::environment::Environment;
+use super::files::MIB;
 use super::interrupt::Interrupt;
 use super::programs::program_outside;
 
@@ -153,7 +154,9 @@ impl Git {
 /// Fails with git's message if the command fails, takes more than half a minute, or a signal arrives: an object that is
 /// a pipe would keep git waiting.
 pub fn listing(mut command: Command, largest: usize, interrupt: &Interrupt) -> io::Result<Vec<u8>> {
-    let started = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    // Git would wait for a pipe that nobody reads.
+    let mut messages = tempfile::tempfile()?;
+    let started = command.stdout(Stdio::piped()).stderr(messages.try_clone()?);
     let mut child = started.spawn()?;
     let stdout = child.stdout.take();
     let read = stdout.map(|stdout| output(stdout, largest, interrupt));
@@ -161,10 +164,16 @@ pub fn listing(mut command: Command, largest: usize, interrupt: &Interrupt) -> i
     if !is_whole {
         child.kill()?;
     }
-    let ended = child.wait_with_output()?;
-    let message = String::from_utf8_lossy(&ended.stderr).trim().to_owned();
+    let status = child.wait()?;
     match read.unwrap_or_else(|| Ok(Vec::new())) {
-        Ok(_) if is_whole && !ended.status.success() => Err(io::Error::other(message)),
+        Ok(_) if is_whole && !status.success() => {
+            let mut message = Vec::new();
+            messages.rewind()?;
+            messages.take(MIB).read_to_end(&mut message)?;
+            Err(io::Error::other(
+                String::from_utf8_lossy(&message).trim().to_owned(),
+            ))
+        }
         read => read,
     }
 }

@@ -178,7 +178,7 @@ fn a_directory_is_not_a_file_and_the_projects_own_counts_from_below() {
 
 #[test]
 fn it_is_said_that_the_file_names_the_server_to_which_the_token_goes() {
-    const SAID: &str = "`.env` names the MCP server";
+    const SAID: &str = "the token goes to the MCP server that `.env` names";
     let url = "http://127.0.0.1:9/mcp";
     let start = [
         "orchestrate",
@@ -189,6 +189,9 @@ fn it_is_said_that_the_file_names_the_server_to_which_the_token_goes() {
         "x",
     ];
     let named = complete().file(".env", format!("MCP_BASE_URL={url}\n"));
+    let run = named.run(&start);
+    assert!(!run.stderr.contains(SAID), "{}", run.stderr);
+    let named = named.variable("MCP_BEARER_TOKEN", TOKEN);
     named.run(&start).says(&[SAID]);
     let run = named
         .variable("MCP_BASE_URL", "http://127.0.0.1:9/")

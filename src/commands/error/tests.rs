@@ -569,7 +569,10 @@ fn commands_own(told: &mut Told) {
         files: s("`tests/a.rs`"),
         log: s("logs/x/old-gate-build.txt"),
     });
-    told.error(RunError::NoText { path: s("a") });
+    told.error(RunError::NoText {
+        path: s("a"),
+        folder: s("logs/x"),
+    });
     told.error(RunError::NotProven {
         log: s("logs/x/new-tests-build.txt"),
     });

@@ -173,7 +173,8 @@ impl Task {
     /// Returns `true` if the task makes several attempts at once. Its runs cannot be resumed.
     pub fn has_attempts(&self) -> bool {
         let are_several = self.model.as_ref().is_some_and(|model| model.contains(','));
-        are_several || self.flags.contains_key("attempts")
+        let number = self.flags.get("attempts").and_then(Value::as_u64);
+        are_several || number.is_some_and(|number| number > 1)
     }
 
     /// Returns `true` if the task has Ollama pull missing models.

@@ -277,7 +277,8 @@ impl<'c> Campaign<'c> {
             return;
         }
         // Another start would pay again for the calls of several attempts.
-        let may_retry = self.tries[index] < RETRIES && !self.tasks[index].has_attempts();
+        let pays_again = self.tasks[index].has_attempts() && cost != Some(Usd::ZERO);
+        let may_retry = self.tries[index] < RETRIES && !pays_again;
         if is_retryable && may_retry {
             self.tries[index] += 1;
             return self.queue.push_back(index);

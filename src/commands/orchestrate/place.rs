@@ -11,7 +11,7 @@ use super::resume::recorded;
 use crate::commands::mcp_server::McpSource;
 use crate::model::KeySource;
 use crate::project::LOGS;
-use crate::project::home::MCP_URL;
+use crate::project::home::{MCP_TOKEN, MCP_URL};
 use crate::record::orchestration::{BegunWork, OrchestrationSettings};
 use crate::record::replay::Recording;
 use crate::record::result::{AgentRecord, LimitsRecord};
@@ -107,9 +107,12 @@ impl<'c> OrchestratePlace<'c> {
         };
         let (address, token) = config.mcp;
         // A command may have written the file, and the token in the environment goes where it says.
-        let in_file = context.env_file.variables().get(MCP_URL);
-        if in_file.is_some_and(|url| context.environment.get(MCP_URL) == Some(url)) {
-            context.notice("`.env` names the MCP server");
+        let is_from_file = |name| {
+            let value = context.environment.get(name)?;
+            Some(context.env_file.variables().get(name) == Some(value))
+        };
+        if (is_from_file(MCP_URL), is_from_file(MCP_TOKEN)) == (Some(true), Some(false)) {
+            context.notice("the token goes to the MCP server that `.env` names");
         }
         Ok(Self {
             context,

@@ -123,9 +123,10 @@ fn copy_data(original: &mut File, copy: &mut File) -> io::Result<()> {
     loop {
         let start = match seek(&*original, SeekFrom::Data(end)) {
             Err(Errno::NXIO) => break,
-            start => start?,
+            // Not every file system tells.
+            start => start.unwrap_or(end),
         };
-        end = seek(&*original, SeekFrom::Hole(start))?;
+        end = seek(&*original, SeekFrom::Hole(start)).unwrap_or(u64::MAX);
         original.seek(io::SeekFrom::Start(start))?;
         copy.seek(io::SeekFrom::Start(start))?;
         io::copy(&mut original.take(end - start), copy)?;
