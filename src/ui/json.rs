@@ -187,16 +187,12 @@ mod tests {
 
     #[test]
     fn the_events_of_an_agent_are_as_the_schema_says() {
+        use TaskStatus::{Complete, InProgress, Pending};
         let task = |status| Task {
             status,
             text: "x".to_owned(),
         };
-        let tasks = [
-            TaskStatus::Pending,
-            TaskStatus::InProgress,
-            TaskStatus::Complete,
-        ]
-        .map(task);
+        let tasks = [Pending, InProgress, Complete].map(task);
         let asking = |purpose, number| Event::Asking {
             step: StepId::new(purpose, number),
             model: "m".to_owned(),

@@ -609,18 +609,7 @@ fn commands_own(told: &mut Told) {
         source: denied(),
     });
     told.error(CommandError::NoSuchCommand(s("fly")));
-    told.error(RunError::NoIndex(ProjectProblem::NoRepository));
-    told.error(RunError::StagedUnreadable(s("git does not have `a`")));
-    told.error(RunError::NoIndex(ProjectProblem::DamagedIndex {
-        path: p(".git/index"),
-        cause: s("short"),
-    }));
-    told.error(RunError::NotTracked(p("a")));
-    told.error(RunError::NotSent {
-        path: s("a"),
-        reason: "secret",
-    });
-    told.error(RunError::NothingToRollUp(s("2 files")));
+    code_base(told);
     told.error(CommandError::BuildFailed {
         repairs: 3,
         status: s("exit code: 1"),
@@ -650,6 +639,21 @@ fn commands_own(told: &mut Told) {
     }
     let problem = ProjectProblem::NoGitignore;
     told.error(NotReady::of(problem));
+}
+
+fn code_base(told: &mut Told) {
+    told.error(RunError::NoIndex(ProjectProblem::NoRepository));
+    told.error(RunError::StagedUnreadable(s("git does not have `a`")));
+    told.error(RunError::NoIndex(ProjectProblem::DamagedIndex {
+        path: p(".git/index"),
+        cause: s("short"),
+    }));
+    told.error(RunError::NotTracked(p("a")));
+    told.error(RunError::NotSent {
+        path: s("a"),
+        reason: "secret",
+    });
+    told.error(RunError::NothingToRollUp(s("2 files")));
 }
 
 fn not_ready(id: &str) -> MietteDiagnostic {
