@@ -64,8 +64,8 @@ pub(super) const BLOCKS: [(&str, &str); 15] = [
     ("(*", "*)"),
 ];
 
-/// Prefixes of documentation comments.
-const DOCS: [&str; 7] = ["///", "//!", "/**", "/*!", "(**", "{-|", "'''"];
+/// Prefixes of documentation comments, and of instructions to a compiler.
+const DOCS: [&str; 9] = ["///", "//!", "/**", "/*!", "(**", "{-|", "'''", "{-#", "!$"];
 
 /// The kind of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,7 +145,9 @@ impl Language {
         let mut is_behind_blank = true;
         let mut rest = line;
         while let Some(next) = rest.chars().next() {
-            if let Some(mark) = self.mark_of(rest).filter(|_| is_behind_blank) {
+            // `# ` behind code is an operator of SQL, or text of a page.
+            let is_mark = |mark: &&str| is_behind_blank && *mark != "# ";
+            if let Some(mark) = self.mark_of(rest).filter(is_mark) {
                 let end = end_of(mark).and_then(|end| rest[mark.len()..].find(end));
                 let comment = end.map_or(rest, |end| &rest[..mark.len() + end]);
                 return (kind_of(comment) == LineKind::Comment).then_some(comment);
@@ -162,7 +164,10 @@ impl Language {
     }
 
     fn mark_of(self, line: &str) -> Option<&'static str> {
-        self.0.iter().find(|mark| line.starts_with(**mark)).copied()
+        // An operator of F#.
+        let is_operator = line.starts_with("(*)");
+        let mut marks = self.0.iter().filter(|_| !is_operator);
+        marks.find(|mark| line.starts_with(**mark)).copied()
     }
 }
 

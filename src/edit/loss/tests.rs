@@ -44,7 +44,7 @@ const SAID: [&str; 37] = [
 ];
 
 /// Files of several languages, with the markers of a line comment and, if the language has one, of a block comment.
-const LANGUAGES: [(&str, [&str; 2], [&str; 3]); 23] = [
+const LANGUAGES: [(&str, [&str; 2], [&str; 3]); 21] = [
     ("src/a.js", ["// ", ""], ["/*", " * ", " */"]),
     ("src/a.rs", ["// ", ""], ["//", "// ", "//"]),
     ("a.tsx", ["{/* ", " */}"], ["{/*", "  ", "*/}"]),
@@ -54,12 +54,10 @@ const LANGUAGES: [(&str, [&str; 2], [&str; 3]); 23] = [
     ("a.lisp", [";; ", ""], [";;", ";; ", ";;"]),
     ("a.tex", ["% ", ""], ["%", "% ", "%"]),
     ("a.hs", ["{- ", " -}"], ["{-", "  ", "-}"]),
-    ("a.php", ["# ", ""], ["//", "# ", "//"]),
     ("a.blade.php", ["{{-- ", " --}}"], ["{{--", "  ", "--}}"]),
     ("a.ps1", ["<# ", " #>"], ["<#", "  ", "#>"]),
     ("a.psm1", ["# ", ""], ["#", "# ", "#"]),
     ("a.lisp", ["#| ", " |#"], ["#|", "  ", "|#"]),
-    ("a.sql", ["# ", ""], ["--", "# ", "--"]),
     ("a.ml", ["(* ", " *)"], ["(*", "  ", "*)"]),
     ("a.fs", ["// ", ""], ["(*", "  ", "*)"]),
     ("a.twig", ["{# ", " #}"], ["{#", "  ", "#}"]),
@@ -104,6 +102,17 @@ fn comment_in_place_of_code_is_found_anywhere() {
                 );
             }
         }
+    }
+}
+
+#[test]
+fn a_hash_is_a_comment_of_php_and_sql_at_the_beginning_of_a_line() {
+    for path in ["a.php", "a.sql"] {
+        let found = elisions(path, &old(), &cut("  # ... rest of the code unchanged"));
+        assert!(
+            matches!(found[..], [Elision { is_said: true, .. }]),
+            "{path}"
+        );
     }
 }
 
@@ -163,6 +172,19 @@ fn an_honest_change_passes() {
         ("a.md", old(), cut("# Loading ...")),
         ("a.vb", old(), cut("Show(\"loading ' ...\")")),
         ("a.f90", old(), cut("print *, 'loading ! ...'")),
+        ("a.f90", old(), cut("!$omp parallel do private(a, ...)")),
+        ("a.hs", old(), cut("{-# LANGUAGE A, B, ... #-}")),
+        (
+            "a.sql",
+            old(),
+            cut("select a # b from t where c like 'x ...';"),
+        ),
+        ("a.php", old(), cut("<p>Item # 3 loading ...</p>")),
+        (
+            "a.fs",
+            old(),
+            cut("List.reduce (*) xs |> report \"loading ...\""),
+        ),
         ("a.ml", old(), cut("(** Counts 1, 2, ... *)")),
         ("a.hs", old(), cut("{-| Counts 1, 2, ... -}")),
         // Brackets that belong to the marks of a comment, to an attribute or to a template's block.
