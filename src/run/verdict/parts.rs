@@ -127,7 +127,7 @@ fn with_pair(text: &str, place: &str, part: &str) -> String {
 fn sections(is_gate: impl Fn(&str) -> bool, text: &str) -> Halves {
     static HEADER: LazyLock<Regex> =
         LazyLock::new(|| regex(r"^\[\[?\s*([^\[\]]+?)\s*\]\]?\s*(?:[#;].*)?$"));
-    static KEY: LazyLock<Regex> = LazyLock::new(|| regex(r#"^([\w."'-]+)\s*[=:]"#));
+    static KEY: LazyLock<Regex> = LazyLock::new(|| regex(r#"^\s*["']?([\w.-]+)["']?\s*[=:]"#));
     let mut halves = Halves::default();
     // A key follows its header, or is at the top.
     let (mut header, mut name) = (TOP.to_owned(), String::new());

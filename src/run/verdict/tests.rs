@@ -128,7 +128,7 @@ fn the_gate_of_a_manifest_is_laid_back_and_its_dependencies_are_not() {
         (
             ".npmrc",
             "registry=https://a\n",
-            "registry=https://b\nscript-shell=/bin/true\n",
+            "registry=https://b\n  script-shell=/bin/true\n\"script-shell\" = /bin/true\nworkspace=a\n",
             "registry=https://b\n",
         ),
         (
