@@ -101,15 +101,16 @@ fn forbidden(words: &[String], count: usize, prefix: &str) -> Option<usize> {
     let prefix = shlex::split(prefix)?;
     let (program, subcommand) = prefix.split_first()?;
     let is_meant = |(own, arguments): (&String, &[String])| {
-        let is_option = |word: &String| word.starts_with(['-', '+']);
-        // Options may take values.
-        let places = if arguments.first().is_some_and(is_option) {
-            50
-        } else {
-            1
-        };
-        let mut ends = (0..places).filter_map(|at| arguments.get(at..));
-        name(own) == name(program) && ends.any(|words| words.starts_with(subcommand))
+        let mut is_reached = vec![true];
+        is_reached.resize(arguments.len() + 3, false);
+        for (at, word) in arguments.iter().enumerate() {
+            // An option may take a value.
+            if is_reached[at] && word.starts_with(['-', '+']) {
+                is_reached[at + 1..=at + 2].fill(true);
+            }
+        }
+        let mut ends = (0..=arguments.len()).filter(|at| is_reached[*at]);
+        name(own) == name(program) && ends.any(|at| arguments[at..].starts_with(subcommand))
     };
     let mut ends = (0..count).filter_map(|at| words.get(at..)?.split_first());
     ends.any(is_meant).then_some(prefix.len())

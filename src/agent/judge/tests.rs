@@ -217,6 +217,8 @@ fn a_forbidden_prefix_is_known_by_any_path_and_behind_options() {
         ("echo $(/usr/bin/git -C . push)", true),
         ("git pushes", false),
         ("git log push", false),
+        ("git -C . stash push", false),
+        ("git -C . commit -m push", false),
         ("git", false),
         ("cargo push", false),
         ("echo git push", false),
