@@ -147,7 +147,10 @@ pub enum RunError {
     #[error("`{path}` cannot be included: it is left out of the code base ({reason})")]
     #[diagnostic(
         code("usage"),
-        help("leave it out of `--include`; `--allow-secrets` sends text with credentials")
+        help(
+            "leave it out of `--include`{}",
+            if *reason == "with credentials" { ", or pass `--allow-secrets`" } else { "" }
+        )
     )]
     NotSent { path: String, reason: &'static str },
     /// Files are named, but all files are sent.
