@@ -576,15 +576,14 @@ pub fn tell(
         }
         Err(failure) => failure,
     };
-    let taken = context.interrupt.take();
+    let (taken, is_screen) = (context.interrupt.take(), user.borrow().is_screen());
     // A second Ctrl-C means leaving, except on the screen, which has another key for that; SIGTERM always does.
-    if taken > 1 && !user.borrow().is_screen() || taken == 0 && context.interrupt.check().is_err() {
+    if taken > 1 && !is_screen || taken == 0 && context.interrupt.check().is_err() {
         return Err(failure);
     }
     // At a question, Ctrl-C arrives as a key.
     let is_stopped = taken > 0 || matches!(failure.error.exit(), Exit::Interrupted(_));
     let (error, hint) = if is_stopped {
-        let is_screen = user.borrow().is_screen();
         let instead = if is_screen { INSTEAD } else { INSTEAD_OR_END };
         let hint = result::hint(Some(instead.to_owned()), failure.tree);
         ("stopped".to_owned(), hint)
@@ -592,9 +591,9 @@ pub fn tell(
         (failure.error.to_string(), failure.hint())
     };
     // The screen has shown the answer as it came.
-    if let Some(summary) = failure.output.text.filter(|_| !user.borrow().is_screen()) {
-        let log = None;
-        context.reporter.event(&Event::Finished { summary, log });
+    if let Some(summary) = failure.output.text.filter(|_| !is_screen) {
+        let finished = Event::Finished { summary, log: None };
+        context.reporter.event(&finished);
     }
     let log = failure.output.log;
     context.reporter.event(&Event::Failed { error, hint, log });

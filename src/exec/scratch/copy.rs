@@ -122,11 +122,16 @@ fn copy_data(original: &mut File, copy: &mut File) -> io::Result<()> {
     // Only a hole is left where no more data is found.
     loop {
         let start = match seek(&*original, SeekFrom::Data(end)) {
+            Ok(start) => start,
             Err(Errno::NXIO) => break,
-            // Not every file system tells.
-            start => start.unwrap_or(end),
+            // Not every file system tells where holes are.
+            Err(_) => return io::copy(original, copy).map(drop),
         };
-        end = seek(&*original, SeekFrom::Hole(start)).unwrap_or(u64::MAX);
+        end = match seek(&*original, SeekFrom::Hole(start)) {
+            // The file has just become shorter.
+            Err(Errno::NXIO) => break,
+            end => end?,
+        };
         original.seek(io::SeekFrom::Start(start))?;
         copy.seek(io::SeekFrom::Start(start))?;
         io::copy(&mut original.take(end - start), copy)?;
@@ -162,4 +167,21 @@ fn share(copy: &File, original: &File) -> io::Result<()> {
 #[cfg(not(target_os = "linux"))]
 fn share(_copy: &File, _original: &File) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_file_whose_file_system_does_not_tell_its_holes_is_copied() {
+        let path = "/proc/version";
+        let mut copy = tempfile::tempfile().unwrap();
+        copy_data(&mut File::open(path).unwrap(), &mut copy).unwrap();
+        let mut copied = Vec::new();
+        copy.rewind().unwrap();
+        copy.read_to_end(&mut copied).unwrap();
+        assert_eq!(copied, fs::read(path).unwrap());
+    }
 }

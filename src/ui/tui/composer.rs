@@ -504,11 +504,8 @@ impl Composer {
                     Completing::Path(_, typed) => {
                         let listed = self.paths.listed();
                         let mut names = listed.iter().map(|path| path.trim_end_matches('/'));
-                        (
-                            typed.is_empty()
-                                || names.any(|name| name == typed.trim_end_matches('/')),
-                            false,
-                        )
+                        let named = typed.trim_end_matches('/');
+                        (typed.is_empty() || names.any(|name| name == named), false)
                     }
                     Completing::Command(typed) => {
                         as_command(&self.commands, typed, &marked.text, self.marked > 0)
