@@ -127,7 +127,7 @@ fn with_pair(text: &str, place: &str, part: &str) -> String {
 fn sections(is_gate: impl Fn(&str) -> bool, text: &str) -> Halves {
     static HEADER: LazyLock<Regex> =
         LazyLock::new(|| regex(r"^\[\[?\s*([^\[\]]+?)\s*\]\]?\s*(?:[#;].*)?$"));
-    static KEY: LazyLock<Regex> = LazyLock::new(|| regex(r#"^\s*["']?([\w.-]+)["']?\s*[=:]"#));
+    static KEY: LazyLock<Regex> = LazyLock::new(|| regex(r#"^\s*([\w."'-]+)\s*[=:]"#));
     let mut halves = Halves::default();
     // A key follows its header, or is at the top.
     let (mut header, mut name) = (TOP.to_owned(), String::new());
@@ -141,8 +141,11 @@ fn sections(is_gate: impl Fn(&str) -> bool, text: &str) -> Halves {
             if is_section {
                 halves.gate.push((String::new(), String::new()));
             }
-        } else if let Some(key) = KEY.captures(&line).filter(|_| !is_section) {
-            is_key = is_gate(format!("{name}/{}", &key[1]).trim_start_matches('/'));
+        } else if is_section || is_key && line.starts_with([' ', '\t']) {
+            // The section, or the value of the key, goes on.
+        } else if let Some(key) = KEY.captures(&line) {
+            let key = key[1].replace(['"', '\''], "");
+            is_key = is_gate(format!("{name}/{key}").trim_start_matches('/'));
             if is_key && halves.gate.last().is_none_or(|(place, _)| *place != header) {
                 halves.gate.push((header.clone(), String::new()));
             }

@@ -126,6 +126,18 @@ fn the_gate_of_a_manifest_is_laid_back_and_its_dependencies_are_not() {
             "[workspace]\nmembers = [\n  \"a\",\n  \"b\",\n]\n[workspace.dependencies]\nx = \"2\"\n",
         ),
         (
+            "Cargo.toml",
+            "lints.rust.\"a\" = \"deny\"\n[package]\nname = \"a\"\n",
+            "lints.rust.\"a\" = \"allow\"\n[package]\nname = \"b\"\n",
+            "lints.rust.\"a\" = \"deny\"\n[package]\nname = \"b\"\n",
+        ),
+        (
+            ".yarnrc.yml",
+            "plugins:\n  - path: a\n    spec: a\nnodeLinker: a\n",
+            "plugins:\n  - path: b\n    spec: b\nnodeLinker: b\n",
+            "plugins:\n  - path: a\n    spec: a\nnodeLinker: b\n",
+        ),
+        (
             ".npmrc",
             "registry=https://a\n",
             "registry=https://b\n  script-shell=/bin/true\n\"script-shell\" = /bin/true\nworkspace=a\n",
