@@ -121,13 +121,9 @@ impl CodeContext {
     ) -> Result<Self, Error> {
         let exclude = (limit.shown.as_ref()).map_or(&limit.exclude, |shown| &shown.exclude);
         let (include, excluded) = (code_base.named(&limit.include)?, code_base.named(exclude)?);
-        let is_included = |path: &String| {
-            let mut include = limit.include.iter().map(path_clean::clean);
-            include.any(|named| named == Path::new(path))
-        };
-        let mut left_out = code_base.left_out.iter();
-        if let Some((path, reason)) = left_out.find(|(path, _)| is_included(path)) {
-            let path = path.clone();
+        let named: Vec<_> = limit.include.iter().map(path_clean::clean).collect();
+        let mut left_out = code_base.left_out.into_iter();
+        if let Some((path, reason)) = left_out.find(|(path, _)| named.contains(&path.into())) {
             return Err(RunError::NotSent { path, reason }.into());
         }
         let mut files = code_base.files;
