@@ -11,9 +11,11 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use gix_glob::wildmatch::Mode;
+
 pub(in crate::agent) use self::table::is_whole;
 use self::table::{
-    CHANGES_REPOSITORY, CODE, NEW_SCRIPT, OPTIONS, OVERWRITES, RUNS, has, list, rows,
+    CHANGES_REPOSITORY, CODE, NEW_SCRIPT, OPTIONS, OVERWRITES, RUNS, VARIABLE, has, list, rows,
 };
 use self::words::{ShellWord, SimpleCommand, UNCLEAR, is_device};
 
@@ -32,7 +34,7 @@ pub struct JudgedCommand {
     pub cause: Vec<String>,
     /// The programs that the command runs; empty if it is unclear.
     pub programs: Vec<JudgedProgram>,
-    /// All words that may begin a program or an argument where that is unclear.
+    /// All words that may begin a program or an argument, where a program may run others or what is run is unclear.
     words: Vec<String>,
 }
 
@@ -42,9 +44,13 @@ impl JudgedCommand {
         let words: Vec<&str> = words.iter().map(|word| &*word.text).collect();
         self.cause.push(words.join(" "));
         self.reasons.insert(reason);
+        let is_open = matches!(reason, RUNS | CODE | NEW_SCRIPT | OPTIONS | UNCLEAR | VARIABLE);
+        if is_open || rows("shell words").any(|[known]| known == reason) {
+            self.words.extend(words.into_iter().map(str::to_owned));
+        }
     }
 
-    /// Returns whether the words of a forbidden `prefix` stand where it is unclear what is run.
+    /// Returns whether the words of a forbidden `prefix` stand where a program may run others or what is run is unclear.
     pub fn may_run(&self, prefix: &str) -> bool {
         forbidden(&self.words, self.words.len(), prefix).is_some()
     }
@@ -81,15 +87,11 @@ impl JudgedProgram {
     }
 
     /// Returns what [`covered_by`](Self::covered_by) does, for a rule that forbids: also for the program by another
-    /// path, with options before its subcommand, and behind variables, words of the shell and programs that run others.
+    /// path, with options before its subcommand, and behind a runner.
     pub fn forbidden_by(&self, prefix: &str) -> Option<usize> {
         let texts: Vec<&str> = self.words.iter().map(String::as_str).collect();
         let (program, arguments) = texts.split_first()?;
-        let known = &*name(program);
-        let runs_others = program.contains('=')
-            || rows("shell words").any(|[_, names]| has(names, known))
-            || guarded(known, &[]) == Some(RUNS)
-            || runner(known, arguments).is_some();
+        let runs_others = runner(&name(program), arguments).is_some();
         let count = if runs_others { texts.len() } else { 1 };
         let covered = self.covered_by(prefix);
         covered.or_else(|| forbidden(&self.words, count, prefix))
@@ -110,10 +112,16 @@ fn forbidden(words: &[String], count: usize, prefix: &str) -> Option<usize> {
             }
         }
         let mut ends = (0..=arguments.len()).filter(|at| is_reached[*at]);
-        name(own) == name(program) && ends.any(|at| arguments[at..].starts_with(subcommand))
+        may_name(own, program) && ends.any(|at| arguments[at..].starts_with(subcommand))
     };
     let mut ends = (0..count).filter_map(|at| words.get(at..)?.split_first());
     ends.any(is_meant).then_some(prefix.len())
+}
+
+/// Returns whether a word may name a program, by any path or by a pattern.
+fn may_name(word: &str, program: &str) -> bool {
+    let (word, program) = (name(word), name(program));
+    word == program || gix_glob::wildmatch((&*word).into(), (&*program).into(), Mode::empty())
 }
 
 /// The state of a file that a command would run.
@@ -156,7 +164,10 @@ pub fn judge(command: &str, state_of: &dyn Fn(&Path) -> ScriptState) -> JudgedCo
 
 fn unclear(command: &str, reason: &'static str) -> JudgedCommand {
     let is_between = |c: char| c.is_whitespace() || ";&|()<>{}$`'\"=".contains(c);
-    let words = command.split(is_between).filter(|word| !word.is_empty());
+    // A shell joins what is quoted: `pu''sh`.
+    let joined = command.replace(['\'', '"', '\\'], "");
+    let words = command.split(is_between).chain(joined.split(is_between));
+    let words = words.filter(|word| !word.is_empty());
     JudgedCommand {
         reasons: BTreeSet::from([reason]),
         words: words.map(str::to_owned).collect(),
@@ -177,11 +188,7 @@ impl Judge<'_> {
     fn see(&mut self, command: &SimpleCommand, next: Option<&str>) {
         let words = match unwrapped(&command.words) {
             Ok(words) => words,
-            Err(reason) => {
-                self.judged.ask(&command.words, reason);
-                let words = command.words.iter().map(|word| word.text.clone());
-                return self.judged.words.extend(words);
-            }
+            Err(reason) => return self.judged.ask(&command.words, reason),
         };
         let Some((program, arguments)) = words.split_first() else {
             return;
@@ -214,7 +221,7 @@ impl Judge<'_> {
             return Some("uses a device");
         }
         if program.text.contains('=') {
-            return Some("sets a variable");
+            return Some(VARIABLE);
         }
         let is_odd = |c: char| c.is_whitespace() || c == '%';
         if program.is_glob || program.text.is_empty() || program.text.contains(is_odd) {
@@ -238,7 +245,7 @@ impl Judge<'_> {
         let looks = rows("looking").any(|[names]| is_named(names, name));
         let overwrites = |word: &ShellWord| is_whole(&word.text, list("overwriting"));
         match name {
-            // The pattern may expand to several operands, or to an option.
+            // The pattern may expand to several operands.
             _ if looks && arguments.iter().any(|word| word.is_glob) => Some(UNCLEAR),
             _ if looks => Some(OPTIONS),
             "git" => harmful(name, arguments)
@@ -251,7 +258,8 @@ impl Judge<'_> {
             }
             _ => self
                 .guard_script(program, name, arguments)
-                .or_else(|| self.guard_run(name, arguments)),
+                .or_else(|| self.guard_run(name, arguments))
+                .or_else(|| may_hide(name, arguments).then_some(UNCLEAR)),
         }
     }
 
@@ -367,7 +375,7 @@ fn guarded(name: &str, arguments: &[ShellWord]) -> Option<&'static str> {
     let mut guarded = rows("guarded").filter(|[_, names, only, with, without]| {
         (has(names, name) || has(names, stem(name)))
             && (only.is_empty()
-                || subcommands(name, arguments).any(|word| has(only, word) || word.contains('*')))
+                || subcommands(name, arguments).any(|word| has(only, &word.text)))
             && (with.is_empty() || any(with))
             && (without.is_empty() || !any(without))
     });
@@ -376,7 +384,10 @@ fn guarded(name: &str, arguments: &[ShellWord]) -> Option<&'static str> {
 
 /// Returns the words that may be a program's subcommand: the first word if it is not an option. After a leading option,
 /// which may take a value, and for programs with several subcommands, any word may be one.
-fn subcommands<'w>(name: &str, arguments: &'w [ShellWord]) -> impl Iterator<Item = &'w str> {
+fn subcommands<'w>(
+    name: &str,
+    arguments: &'w [ShellWord],
+) -> impl Iterator<Item = &'w ShellWord> {
     let is_option = |word: &ShellWord| word.text.starts_with(['-', '+']);
     let first = arguments.first().map(|word| &*word.text);
     let is_first = !first.is_some_and(|word| word.starts_with('-'));
@@ -388,15 +399,21 @@ fn subcommands<'w>(name: &str, arguments: &'w [ShellWord]) -> impl Iterator<Item
         _ => 1,
     };
     let arguments = arguments.iter().take_while(|word| word.text != "--");
-    let plain = arguments.filter(move |word| !is_option(word)).take(count);
-    plain.map(|word| &*word.text)
+    arguments.filter(move |word| !is_option(word)).take(count)
+}
+
+/// Returns whether a pattern may expand to an option or a subcommand that decides what the program does.
+fn may_hide(name: &str, arguments: &[ShellWord]) -> bool {
+    arguments.iter().any(ShellWord::may_be_any_option)
+        || subcommands(name, arguments).any(ShellWord::may_be_any_subcommand)
 }
 
 /// Finds a reason in the name of a program or of its subcommand.
 fn harmful(name: &str, arguments: &[ShellWord]) -> Option<&'static str> {
     let is_one = |names: &str| {
         let mut words = subcommands(name, arguments);
-        let is_one = |word: &str| word.split(':').any(|part| has(names, &part.to_lowercase()));
+        let is_part = |part: &str| has(names, &part.to_lowercase());
+        let is_one = |word: &ShellWord| word.text.split(':').any(is_part);
         has(names, name) || words.any(is_one)
     };
     // `dotnet restore` and `dotnet publish` write no more than a build does.
@@ -489,8 +506,10 @@ fn unwrapped(mut words: &[ShellWord]) -> Result<&[ShellWord], &'static str> {
                 _ => return Err(RUNS),
             };
         }
-        match arguments.get(at + operands.parse().unwrap_or(0)..) {
-            Some(inner) if !inner.is_empty() => words = inner,
+        match arguments.split_at_checked(at + operands.parse().unwrap_or(0)) {
+            Some((own, inner)) if !inner.is_empty() && !own.iter().any(|word| word.is_glob) => {
+                words = inner;
+            }
             _ => return Err(RUNS),
         }
     }
@@ -514,9 +533,10 @@ fn only_looks(words: &[ShellWord]) -> bool {
     }
     let arguments = match arguments.split_first() {
         Some((first, rest)) if name == "git" && first.text == "--no-pager" => rest,
-        Some((first, rest)) if name == "git" && first.text == "-C" => {
-            rest.get(1..).unwrap_or_default()
-        }
+        Some((first, rest)) if name == "git" && first.text == "-C" => match rest.split_first() {
+            Some((directory, rest)) if !directory.is_glob => rest,
+            _ => return false,
+        },
         _ => arguments,
     };
     // The longest matching name wins.
@@ -552,7 +572,9 @@ fn takes([_, options, operands]: [&str; 3], words: &[ShellWord]) -> bool {
     let is_operand = |word: &&ShellWord| !word.may_be_option();
     let plain = || words.iter().filter(is_operand);
     let mut given = words.iter().filter(|word| !is_operand(word));
-    given.all(|word| is_whole(&word.text, options))
+    let may_be_any = |word: &ShellWord| options != ".*" && word.may_be_any_option();
+    let count = given.clone().count();
+    given.all(|word| !may_be_any(word) && is_whole(&word.text, options))
         && match operands.split_once(' ') {
             None => operands.is_empty(),
             // A file name pattern may expand to more operands.
@@ -560,7 +582,8 @@ fn takes([_, options, operands]: [&str; 3], words: &[ShellWord]) -> bool {
                 plain().count() <= most.parse().unwrap_or(0) && !plain().any(|word| word.is_glob)
             }
             Some((kind @ ("none" | "first"), pattern)) => {
-                let names = if kind == "first" { 1 } else { usize::MAX };
+                // Each option may take an operand.
+                let names = if kind == "first" { 1 + count } else { usize::MAX };
                 let is_unclear = plain().take(names).any(|word| word.is_glob);
                 !is_unclear && !plain().any(|word| is_whole(&word.text, pattern))
             }

@@ -16,6 +16,8 @@ pub(super) const CHANGES_REPOSITORY: &str = "changes the repository";
 pub(super) const RUNS: &str = "runs another program";
 /// Reason for asking about programs that are given code to run.
 pub(super) const CODE: &str = "runs code";
+/// Reason for asking about a variable that may change what a program runs.
+pub(super) const VARIABLE: &str = "sets a variable";
 /// Reason for asking about a script that git does not track or that the session has written.
 pub(super) const NEW_SCRIPT: &str =
     "runs a file that is not tracked by git or that this session has written";
