@@ -32,7 +32,7 @@ fn a_path_shows_what_is_the_gate() {
         (
             FileKind::Settings,
             "Makefile CMakeLists.txt cmake/x.cmake Rakefile Makefile.toml build.gradle app/build.gradle.kts \
-             vite.config.mts gulpfile.js nx.json App.sln build.xml build.zig",
+             vite.config.mts .yarnrc gulpfile.js nx.json App.sln build.xml build.zig",
         ),
         (
             // They are imported in place of the runners.
@@ -170,7 +170,7 @@ fn the_gate_of_a_manifest_is_laid_back_and_its_dependencies_are_not() {
         (
             "pom.xml",
             "<project>\n  <dependencies><a>1</a></dependencies>\n  <properties>\n    <v>1</v>\n    <skipTests>false</skipTests>\n  </properties>\n  <build><x/></build>\n</project>\n",
-            "<project>\n  <dependencies><a>2</a></dependencies>\n  <properties>\n    <v>2</v>\n    <skipTests>true</skipTests>\n  </properties>\n</project>\n",
+            "<project>\n  <dependencies><a>2</a></dependencies>\n  <properties>\n    <v>2</v>\n    <skipTests>true</skipTests>\n    <test>A</test>\n    <excludedGroups>b</excludedGroups>\n    <surefire.includesFile>c</surefire.includesFile>\n  </properties>\n</project>\n",
             "<project>\n  <dependencies><a>2</a></dependencies>\n  <properties>\n    <v>2</v>\n    <skipTests>false</skipTests>\n  </properties>\n<build><x/></build>\n</project>\n",
         ),
         (
