@@ -6,7 +6,7 @@ mod rust;
 
 use std::sync::LazyLock;
 
-use regex::Regex;
+use regex::{Captures, Match, Regex};
 use serde_json::{Map, Value};
 
 use self::rust::TOP;
@@ -14,7 +14,7 @@ use super::table::{Form, Halves};
 use crate::edit::protection::covers;
 use crate::project::gitignore::{Case, IgnoreFile};
 use crate::project::walk;
-use crate::sys::text::regex;
+use crate::sys::text::{BYTE_ORDER_MARK, regex};
 
 /// Splits a text into gate and rest, by the patterns of the gate's parts; `None` if the form's rules do not apply.
 pub fn halves(form: Form, parts: &str, text: &str) -> Option<Halves> {
@@ -24,7 +24,7 @@ pub fn halves(form: Form, parts: &str, text: &str) -> Option<Halves> {
     };
     match form {
         Form::Json => json(is_gate, text),
-        Form::Sections => Some(sections(is_gate, text)),
+        Form::Sections => sections(is_gate, parts, text),
         Form::Xml => xml(parts, text),
         Form::Rust => rust::halves(text),
     }
@@ -123,29 +123,53 @@ fn with_pair(text: &str, place: &str, part: &str) -> String {
     format!("{:#}\n", Value::from(all))
 }
 
-/// Splits a text into sections and their keys, each with the lines up to the next.
-fn sections(is_gate: impl Fn(&str) -> bool, text: &str) -> Halves {
+/// Splits a text into sections and their keys, each with the lines up to the next; `None` if a program may find other
+/// sections or keys in it than the lines show.
+fn sections(is_gate: impl Fn(&str) -> bool, parts: &str, text: &str) -> Option<Halves> {
     static HEADER: LazyLock<Regex> =
-        LazyLock::new(|| regex(r"^\[\[?\s*([^\[\]]+?)\s*\]\]?\s*(?:[#;].*)?$"));
-    static KEY: LazyLock<Regex> = LazyLock::new(|| regex(r#"^\s*([\w."'-]+)\s*[=:]"#));
+        LazyLock::new(|| regex(r"^\[\[?\s*([\pL_][^\[\]]*?)\s*\]\]?\s*(?:[#;].*)?$"));
+    static KEY: LazyLock<Regex> = LazyLock::new(|| {
+        regex(r#"^\s*([\w"'-]+(?:\s*\.\s*[\w"'-]+)*)\s*(?:([=:])|[#;\[]|$)\s*([{\[])?"#)
+    });
+    if has_hidden_lines(text) {
+        return None;
+    }
+    let plain = |text: &str| text.replace(['"', '\'', ' ', '\t'], "");
     let mut halves = Halves::default();
     // A key follows its header, or is at the top.
     let (mut header, mut name) = (TOP.to_owned(), String::new());
     let (mut is_section, mut is_key) = (false, false);
     for line in text.lines() {
         let line = format!("{line}\n");
-        if let Some(found) = HEADER.captures(line.trim_end()) {
-            name = found[1].replace('"', "");
+        // These alone are no names, but values of an array.
+        let is_name = |found: &Captures<'_>| !["true", "false", "inf", "nan"].contains(&&found[1]);
+        if let Some(found) = HEADER.captures(line.trim_end()).filter(is_name) {
+            name = plain(&found[1]);
             header.clone_from(&line);
             (is_section, is_key) = (is_gate(&name), false);
             if is_section {
                 halves.gate.push((String::new(), String::new()));
             }
+        } else if is_ambiguous(&line, name.is_empty()) {
+            return None;
         } else if is_section || is_key && line.starts_with([' ', '\t']) {
             // The section, or the value of the key, goes on.
-        } else if let Some(key) = KEY.captures(&line) {
-            let key = key[1].replace(['"', '\''], "");
-            is_key = is_gate(format!("{name}/{key}").trim_start_matches('/'));
+        } else if let Some(found) = KEY.captures(&line)
+            // For npm, a word alone is a key that is true.
+            && (found.get(2).is_some() || name.is_empty() && !found[1].contains(['"', '\'']))
+        {
+            let path = format!("{name}.{}", plain(&found[1]));
+            let path = path.trim_start_matches('.');
+            let mut dots = path.match_indices('.');
+            is_key = is_gate(path)
+                || dots.any(|(at, _)| is_gate(&format!("{}/{}", &path[..at], &path[at + 1..])));
+            let is_above = |part: &str| {
+                let below = part.strip_prefix(path);
+                below.is_some_and(|below| below.starts_with(['/', '.', '*']))
+            };
+            if !is_key && found.get(3).is_some() && parts.split(' ').any(is_above) {
+                return None;
+            }
             if is_key && halves.gate.last().is_none_or(|(place, _)| *place != header) {
                 halves.gate.push((header.clone(), String::new()));
             }
@@ -155,7 +179,28 @@ fn sections(is_gate: impl Fn(&str) -> bool, text: &str) -> Halves {
             _ => halves.rest.push_str(&line),
         }
     }
-    halves
+    Some(halves)
+}
+
+/// Returns whether programs may see other lines than the text shows: a lone CR ends a line for many, a byte order mark
+/// is a blank for npm, and what looks like a header may be a line of a string.
+fn has_hidden_lines(text: &str) -> bool {
+    static TOKEN: LazyLock<Regex> = LazyLock::new(|| {
+        regex(r#"(?s)"""(?:\\.|[^\\])*?"{3,5}|'''.*?'{3,5}|"(?:\\.|[^"\\\n])*"|'[^'\n]*'|#[^\n]*"#)
+    });
+    let has_header = |token: Match<'_>| token.as_str().contains("\n[");
+    text.contains(BYTE_ORDER_MARK)
+        || text.replace("\r\n", "\n").contains('\r')
+        || TOKEN.find_iter(text).any(has_header)
+}
+
+/// Returns whether a line that is no plain header may be one, or may be a key that is not written out: by escapes or,
+/// at the top, by marks of YAML and npm's variables. What looks like an indented header is part of a value in INI.
+fn is_ambiguous(line: &str, is_at_top: bool) -> bool {
+    static ANYWHERE: LazyLock<Regex> =
+        LazyLock::new(|| regex(r"^\[|^\s+\[\[?[^\[\],]+\]\]?\s*(?:[#;].*)?$|^[^=:#;]*\\[uUx]"));
+    static AT_TOP: LazyLock<Regex> = LazyLock::new(|| regex(r"^[?{!&*<]|^[^=:#;]*\$"));
+    ANYWHERE.is_match(line) || is_at_top && AT_TOP.is_match(line)
 }
 
 /// Splits elements by the names of their parents and their own, given as regular expressions.

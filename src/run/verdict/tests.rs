@@ -3,6 +3,7 @@
 mod names;
 mod replies;
 mod run;
+mod sections;
 mod within;
 
 use super::changed::{Changed, Side};
