@@ -273,18 +273,21 @@ fn an_answer_that_is_not_a_result_is_reported_in_its_words() {
 
 #[test]
 fn a_list_of_tools_is_limited_over_all_its_pages() {
-    // The handshake has the first ID.
-    let page = |id: u32| {
-        let tool = json!({"name": "a", "description": "x".repeat(9 << 20)});
-        let result = json!({"tools": [tool], "nextCursor": "2"});
-        Reply::json(&json!({"jsonrpc": "2.0", "id": id, "result": result}))
-    };
-    let server = McpServer::streamable((2..5).map(page));
-    let run = TestProject::new().run(&["mcp", "tools", &server.url()]);
-    run.exits(4).says(&["more than 16 MB"]);
-    let asked = server.requests();
-    let pages = asked.iter().filter(|it| it.method() == "tools/list");
-    assert_eq!(pages.count(), 2);
+    let long = || "x".repeat(9 << 20);
+    for result in [
+        json!({"tools": [{"name": "a", "description": long()}], "nextCursor": "2"}),
+        json!({"tools": [], "nextCursor": long()}),
+        json!({"tools": [], "nextCursor": "2", "other": long()}),
+    ] {
+        // The handshake has the first ID.
+        let page = |id: u32| Reply::json(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
+        let server = McpServer::streamable((2..5).map(page));
+        let run = TestProject::new().run(&["mcp", "tools", &server.url()]);
+        run.exits(4).says(&["more than 16 MB"]);
+        let asked = server.requests();
+        let pages = asked.iter().filter(|it| it.method() == "tools/list");
+        assert_eq!(pages.count(), 2);
+    }
 }
 
 #[test]

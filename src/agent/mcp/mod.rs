@@ -252,15 +252,14 @@ impl<'a> McpClient<'a> {
         let mut params = json!({});
         for _ in 0..MAX_PAGES {
             let mut page = self.exchange("tools/list", &params, Repeat::Always)?;
+            size += page.to_string().len();
+            if size > ANSWER_LIMIT {
+                return Err(McpError::TooLarge(self.server.clone()));
+            }
             let Value::Array(listed) = page["tools"].take() else {
                 let problem = "it gives no list of its tools";
                 return Err(McpError::protocol(&self.server, problem));
             };
-            let sizes = listed.iter().map(|tool| tool.to_string().len());
-            size += sizes.sum::<usize>();
-            if size > ANSWER_LIMIT {
-                return Err(McpError::TooLarge(self.server.clone()));
-            }
             tools.extend(listed.into_iter().filter_map(|whole| {
                 let name = whole["name"].as_str()?.to_owned();
                 Some(ToolDescription { name, whole })
