@@ -12,6 +12,9 @@ use crate::sys::fences::{Fence, FenceLine, FenceScanner};
 pub const FORM: &str = "when you know enough, end your answer, in the place of a tool, with a line `Overall: PASS` or \
                         a line `Overall: FAIL`, outside code fences, and a line `Feedback: ...` under it";
 
+/// The characters between the cells of a table's row.
+const BARS: [char; 2] = ['|', '│'];
+
 /// An auditor's verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
@@ -84,11 +87,12 @@ struct AnswerLine<'t> {
 }
 
 impl AnswerLine<'_> {
-    /// Returns whether the line is a table row with a cell that says FAIL: at its start and in capitals, or as its only
-    /// word. Other cells may describe failures that are handled.
+    /// Returns whether the line is a table row, wherever the table stands, with a cell that says FAIL: at its start and
+    /// in capitals, or as its only word. Other cells may describe failures that are handled.
     fn is_failed_row(&self) -> bool {
-        let is_row = self.is_outside && self.text.trim_start().starts_with('|');
-        let mut cells = self.text.split('|').map(words);
+        let is_row =
+            self.is_outside && self.text.contains(BARS) && value(self, "overall").is_none();
+        let mut cells = self.text.split(BARS).map(words);
         is_row
             && cells.any(|words| match words.first().map(String::as_str) {
                 None => false,

@@ -191,6 +191,22 @@ fn a_check_that_failed_fails_the_whole() {
     );
 }
 
+#[test]
+fn a_failed_row_needs_no_outer_pipes() {
+    for (row, fails) in [
+        ("Tests | FAIL | 2 of 9 fail", true),
+        ("- | a | FAIL |", true),
+        ("> | a | FAIL |", true),
+        ("│ a │ FAIL │", true),
+        ("a | PASS", false),
+        ("`make | grep FAIL` prints nothing", false),
+        ("Overall: PASS | FAIL", false),
+    ] {
+        let verdict = read(&format!("{row}\n\nOverall: PASS\n")).unwrap();
+        assert_eq!(verdict.passed, !fails, "{row}");
+    }
+}
+
 proptest! {
     #[test]
     fn nothing_but_a_plain_pass_passes(text in "(Overall|:| |PASS|FAIL|\\||\n|`|~|not|/|Status|a|é|\\*){0,30}") {
