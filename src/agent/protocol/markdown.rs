@@ -64,7 +64,7 @@ impl Protocol for Markdown {
             None => self.answer(lines),
         };
         read(&lines).or_else(|fault| {
-            let nested = with_inner_blocks(&lines).and_then(|lines| read(&lines).ok());
+            let nested = with_inner_blocks(&lines).and_then(|lines| read(&lines.ok()?).ok());
             nested
                 .filter(|turn| writes_a_file(turn, tools))
                 .ok_or(fault)
@@ -133,6 +133,12 @@ fn turn(
         return Err(Fault::at(at, problem).with_remedy(verdict::FORM));
     }
     let (tool, named_at) = sections.tool(tools)?;
+    // What ends an inner block also ends the file's: without the outer fence, the content may go on behind it.
+    if tool.takes(ParameterKind::Block)
+        && let Some(Err(unclosed)) = with_inner_blocks(response.lines)
+    {
+        return Err(unclosed);
+    }
     let (input, heading) = sections.input().unwrap_or((&[], named_at));
     let name = &tool.name;
     let missing = format!("there is no `## Tool Input` section after it, which `{name}` needs");

@@ -35,14 +35,17 @@ pub fn lines(text: &str, first: usize) -> Vec<ReplyLine<'_>> {
 
 /// Marks labelled blocks inside labelled blocks as content, as in a README whose fences are the same as those it
 /// contains; `None` if there are no such blocks.
-pub fn with_inner_blocks<'r>(lines: &[ReplyLine<'r>]) -> Option<Vec<ReplyLine<'r>>> {
+///
+/// # Errors
+/// Fails if, read like this, a block is never closed.
+pub fn with_inner_blocks<'r>(lines: &[ReplyLine<'r>]) -> Option<Result<Vec<ReplyLine<'r>>, Fault>> {
     let mut nested = lines.to_vec();
-    // The fences of the open blocks, the outermost first.
-    let mut open: Vec<Fence<'r>> = Vec::new();
+    // The fences of the open blocks with their lines, the outermost first.
+    let mut open: Vec<(Fence<'r>, ReplyLine<'r>)> = Vec::new();
     for line in &mut nested {
         let Some(fence) = line.fence() else { continue };
-        let Some(inner) = open.last() else {
-            open.push(fence);
+        let Some((inner, _)) = open.last() else {
+            open.push((fence, *line));
             continue;
         };
         let is_labelled = [inner, &fence].iter().all(|fence| !fence.info.is_empty());
@@ -51,10 +54,12 @@ pub fn with_inner_blocks<'r>(lines: &[ReplyLine<'r>]) -> Option<Vec<ReplyLine<'r
             open.pop();
         } else if is_labelled && fence.outlasts(inner) {
             line.is_content = true;
-            open.push(fence);
+            open.push((fence, *line));
         }
     }
-    nested.iter().any(|line| line.is_content).then_some(nested)
+    let unclosed = open.first().map(|(_, line)| line.never_closed());
+    let has_inner = nested.iter().any(|line| line.is_content);
+    has_inner.then(|| unclosed.map_or(Ok(nested), Err))
 }
 
 /// Joins the text of `lines`.
@@ -105,6 +110,14 @@ impl<'r> ReplyLine<'r> {
     /// Creates a fault at this line.
     pub fn fault(&self, problem: impl Into<String>) -> Fault {
         Fault::at(self.number, problem)
+    }
+
+    /// Creates the fault for a code block that begins at this line and does not end.
+    pub fn never_closed(&self) -> Fault {
+        self.fault(
+            "the code block that begins here is never closed: it ends with a line that has nothing but the \
+             same fence; content that has such lines goes between longer fences",
+        )
     }
 
     /// Returns the heading on this line, and the text after its colon, which may be empty.
@@ -204,10 +217,17 @@ mod tests {
             ("```\n```sh\n```\n```", None),
             ("```md\n```\nls\n```\n```", None),
             ("```md\n~~~ sh\n~~~\n```", None),
+            ("```md\n```sh\nls\n```", Some("line 1")),
+            (
+                "x\n```md\n```sh\n```\n```\n```md\n```sh\n```",
+                Some("line 6"),
+            ),
         ] {
             let content = |line: &ReplyLine<'_>| if line.is_content { '+' } else { '.' };
-            let nested = with_inner_blocks(&lines(text, 1))
-                .map(|lines| lines.iter().map(content).collect::<String>());
+            let nested = with_inner_blocks(&lines(text, 1)).map(|lines| match lines {
+                Ok(lines) => lines.iter().map(content).collect(),
+                Err(fault) => fault.to_string()[..6].to_owned(),
+            });
             assert_eq!(nested.as_deref(), expected, "{text}");
         }
     }

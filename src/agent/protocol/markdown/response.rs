@@ -60,10 +60,7 @@ pub fn response<'a, 'r>(
         return Err(unclear(lines, *at));
     }
     if let Some(line) = open {
-        return Err(line.fault(
-            "the code block that begins here is never closed: it ends with a line that has nothing but the \
-             same fence; content that has such lines goes between longer fences",
-        ));
+        return Err(line.never_closed());
     }
     let response = lines.get(last..).unwrap_or_default();
     let outside_blocks = fenced(response).filter(|(_, _, place)| *place == FenceLine::Outside);
