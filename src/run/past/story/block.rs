@@ -7,6 +7,7 @@ use crate::record::result::SectionRecord;
 use crate::run::past::findings;
 use crate::run::past::table::Table;
 use crate::sys::diff::FileChange;
+use crate::sys::numbers::counted;
 
 /// Success or failure, if known, and a few words about it.
 pub type Outcome = (Option<bool>, String);
@@ -126,8 +127,8 @@ impl Extent {
             }
         }
         let is_end = matches!(self, Self::Last | Self::Errors);
-        let where_from = if is_end { "earlier" } else { "more" };
-        let others = (left > 0).then(|| format!("\u{2026} {left} {where_from} lines"));
+        let line = if is_end { "earlier line" } else { "more line" };
+        let others = (left > 0).then(|| format!("\u{2026} {}", counted(left as u64, line)));
         let (before, after) = if is_end {
             (others, None)
         } else {
@@ -174,5 +175,23 @@ impl<'a> Block<'a> {
     /// Creates a block with text for a program.
     pub fn code(text: impl Into<Cow<'a, str>>) -> Self {
         Self::Text(Form::Code, text.into(), Extent::First)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_left_out_are_counted() {
+        assert_eq!(
+            Extent::First.lines("a\nb", 1),
+            ["a", "\u{2026} 1 more line"]
+        );
+        assert_eq!(
+            Extent::Last.lines("a\nb\nc", 1),
+            ["\u{2026} 2 earlier lines", "c"]
+        );
+        assert_eq!(Extent::First.lines("a\nb", 2), ["a", "b"]);
     }
 }
