@@ -777,7 +777,8 @@ fn an_agents_run_that_was_killed_shows_how_far_it_came() {
     let run = agent.project.runs().pop().unwrap();
     let name = run.file_name().unwrap().to_str().unwrap();
     let story = agent.project.run(&["log", name]).exits(0).stdout;
-    for part in ["Not finished: it ", "WRITE_FILE a.txt", "Step 2"] {
+    let command = &*endless.command();
+    for part in ["Not finished: it ", "WRITE_FILE a.txt", "Step 2", command] {
         assert!(story.contains(part), "{part}: {story}");
     }
     agent.project.run(&["report", name]).exits(0);

@@ -179,7 +179,13 @@ fn answer<'a>(past: &'a PastStep, reply: &'a str, blocks: &mut Vec<Block<'a>>) {
         }));
         blocks.push(Block::Text(Form::Prose, reply.into(), Extent::Last));
     } else if let Some(idle) = past.idle() {
-        blocks.extend([Block::prose(reply), Block::note(describe_idle(idle).2)]);
+        // The call stands at the end of the reply.
+        let extent = match idle {
+            IdleReply::Call => Extent::Last,
+            IdleReply::Words | IdleReply::NotUnderstood => Extent::First,
+        };
+        let text = Block::Text(Form::Prose, reply.into(), extent);
+        blocks.extend([text, Block::note(describe_idle(idle).2)]);
     } else {
         blocks.push(as_it_came(reply));
     }
