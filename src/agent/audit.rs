@@ -22,7 +22,7 @@ pub fn work_until_passed(
 ) -> Result<String, AgentError> {
     let auditor = Agent {
         purpose: Purpose::AUDIT,
-        ending: &|ended, _| Ok(verdict::read(&ended.words).map(drop)?),
+        ending: &|ended, _| Ok(verdict(&ended.words).map(drop)?),
         ..auditor.clone()
     };
     let mut audits = 0;
@@ -65,10 +65,15 @@ fn judge(
     audit.history.push(HistoryMessage::tagged(brief));
     let ended = auditor.work_on(&mut audit, None)?;
     // The auditor's `ending` has already checked that this is a verdict.
-    verdict::read(&ended.words).map_err(|problem| AgentError::NotUnderstood {
+    verdict(&ended.words).map_err(|fault| AgentError::NotUnderstood {
         tries: auditor.tries,
-        fault: Fault::of_all(problem),
+        fault,
     })
+}
+
+/// Reads the verdict in an auditor's answer.
+fn verdict(words: &str) -> Result<Verdict, Fault> {
+    verdict::read(words).map_err(|problem| Fault::of_all(problem).with_remedy(verdict::FORM))
 }
 
 /// Builds the auditor's first message.

@@ -1,7 +1,7 @@
 //! The end of an agent's work: its final message, objections to it, and the tool failures allowed. Plain data.
 
 use super::conversation::HistoryMessage;
-use super::error::AgentError;
+use super::error::{AgentError, Fault};
 
 /// The limit on consecutive tool failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub enum ToolTries {
 #[derive(Debug)]
 pub enum Objection {
     /// The final message is not in the required form. The model learns why, and the reply counts as a failure.
-    Words(String),
+    Words(Fault),
     /// The work is not done: the model gets this message and continues.
     NotDone(HistoryMessage),
     /// The work ends with this error.
@@ -27,7 +27,13 @@ pub enum Objection {
 
 impl From<String> for Objection {
     fn from(problem: String) -> Self {
-        Self::Words(problem)
+        Self::Words(Fault::of_all(problem))
+    }
+}
+
+impl From<Fault> for Objection {
+    fn from(fault: Fault) -> Self {
+        Self::Words(fault)
     }
 }
 

@@ -394,12 +394,12 @@ impl Agent<'_> {
                 work.conversation.say(text);
                 Ok(Next::GoOn)
             }
-            Err(Objection::Words(problem)) => {
+            Err(Objection::Words(fault)) => {
                 if ended.by.is_some() && self.protocol.remembers_calls() {
-                    let text = self.protocol.result(Err(&problem.clone().into()));
+                    let text = self.protocol.result(Err(&fault.message().into()));
                     work.conversation.say(ended.message(text));
                 }
-                self.return_fault(Fault::of_all(problem), "", work)
+                self.return_fault(fault, "", work)
             }
         }
     }

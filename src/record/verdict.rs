@@ -45,16 +45,16 @@ impl Verdict {
 /// Parses an auditor's answer.
 ///
 /// # Errors
-/// A description of what is missing or unclear, for the auditor.
+/// A description of what is missing or unclear; [`FORM`] tells the auditor what to write.
 pub fn read(text: &str) -> Result<Verdict, String> {
     let lines = lines(text);
     let overall = |line: &AnswerLine<'_>| value(line, "overall");
     let Some(at) = lines.iter().rposition(|line| overall(line).is_some()) else {
-        return Err(format!("there is no `Overall:` line: {FORM}"));
+        return Err("there is no `Overall:` line".to_owned());
     };
     let said = passes(&overall(&lines[at]).unwrap_or_default()).ok_or_else(|| {
         let line = lines[at].text.trim().escape_debug();
-        format!("`{line}` does not say plainly whether the work passes: {FORM}")
+        format!("`{line}` does not say plainly whether the work passes")
     })?;
     let mut failed = lines.clone();
     failed.retain(AnswerLine::is_failed_row);
@@ -69,7 +69,7 @@ pub fn read(text: &str) -> Result<Verdict, String> {
         feedback.clone_from(&seen);
     }
     if !passed && feedback.is_empty() {
-        return Err(format!("there is no feedback to work by: {FORM}"));
+        return Err("there is no feedback to work by".to_owned());
     }
     Ok(Verdict {
         passed,

@@ -101,6 +101,23 @@ fn a_verdict_may_stand_in_the_form_of_a_tools_reply_and_who_forgets_it_is_told_h
 }
 
 #[test]
+fn an_error_for_the_user_leaves_out_the_advice_for_the_auditor() {
+    let replies: Vec<String> = [done()]
+        .into_iter()
+        .chain((0..10).map(|_| "hm".to_owned()))
+        .collect();
+    let (agent, server) = AgentProject::scripted(&replies);
+    let ended = agent.work("go").exits(5);
+    assert!(last_told(&server, 2).contains("end your answer, in the place of a tool"));
+    let ended = ended.says(&["the last reply was not understood: there is no `Overall:` line\n"]);
+    assert!(
+        !ended.stderr.contains("end your answer"),
+        "{}",
+        ended.stderr
+    );
+}
+
+#[test]
 fn an_auditor_can_look_and_nothing_else() {
     let refused = [
         reply("COMMAND", "git status; touch pwned"),

@@ -443,7 +443,7 @@ fn malformed_last_words_are_requested_again() {
     let picky = Agent {
         ending: &|ended, _| match ended.words.as_str() {
             "yes" => Ok(()),
-            other => Err(Objection::Words(format!("`{other}` is not yes"))),
+            other => Err(format!("`{other}` is not yes").into()),
         },
         ..agent(&host, &clock, &redactor)
     };

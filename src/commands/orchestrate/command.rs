@@ -348,7 +348,7 @@ impl Orchestration<'_, '_> {
         if let Some(answer) = answer.filter(|answer| !answer.trim().is_empty()) {
             return Err(Objection::NotDone(HistoryMessage::of_user(answer)));
         }
-        let signed_off = report.map_err(Objection::Words).and_then(|report| {
+        let signed_off = report.map_err(Objection::from).and_then(|report| {
             ending(specialists)?;
             Ok(report.summary)
         });

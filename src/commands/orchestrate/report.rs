@@ -58,7 +58,7 @@ impl FinalReport {
 pub fn ending(specialists: &Specialists<'_>) -> Result<(), Objection> {
     let message = |(why, advice)| format!("the report does not count: {why}{advice}");
     let missing = missing_review(specialists).map_err(Objection::Over)?;
-    missing.map_or(Ok(()), |missing| Err(Objection::Words(message(missing))))
+    missing.map_or(Ok(()), |missing| Err(message(missing).into()))
 }
 
 /// Returns the reason why no review has passed the work, with advice for the model; `None` if a review has.
@@ -163,7 +163,7 @@ mod tests {
         }
         match ending(&specialists) {
             Ok(()) => Ok(()),
-            Err(Objection::Words(told)) => Err(told),
+            Err(Objection::Words(told)) => Err(told.problem),
             Err(other) => panic!("{other:?}"),
         }
     }

@@ -147,8 +147,8 @@ fn ambiguous_text_is_not_a_verdict() {
         "```\na\n```\n```\nOverall: PASS\n```",
         "Overall: PASS\nOverall: PASS | FAIL",
     ] {
-        let problem = read(text).unwrap_err();
-        assert!(problem.contains("`Overall: PASS`"), "{text}: {problem}");
+        let verdict = read(text);
+        assert!(verdict.is_err(), "{text}: {verdict:?}");
     }
 }
 
