@@ -172,7 +172,12 @@ fn a_command_of_the_users_own_is_shown_to_the_model() {
     screen
         .types("!echo by $((40 + 2)) hands\r")
         .shows("by 42 hands");
+    screen
+        .types("!echo no $((40 + 3)) hands; exit 3\r")
+        .shows("no 43 hands");
     screen.types("what was that?\r").shows("Seen.");
+    let seen = screen.contents();
+    assert_eq!(seen.matches("no 43 hands").count(), 1, "{seen}");
     let sent = server.messages()[0]["messages"].to_string();
     assert!(sent.contains("by 42 hands"), "{sent}");
 }

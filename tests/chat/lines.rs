@@ -182,6 +182,8 @@ fn the_commands_are_those_of_the_screen() {
     let run = chat
         .typed(PLAIN, &format!("{before}{after}{planned}"))
         .exits(0);
+    // The command, and its output once.
+    assert_eq!(run.stderr.matches("by hand").count(), 2, "{}", run.stderr);
     let run = run.says(&[
         "\n  /compact [FOCUS]",
         "\n  !COMMAND",

@@ -25,17 +25,21 @@ use crate::sys::excerpt::text::bounded;
 use crate::ui::input::User;
 
 /// Runs a command that the user has typed after `!`; the model sees it and its output with the next request.
+/// On a screen (`is_screen`), the output of a command that has not failed is shown below its line.
 ///
 /// # Errors
 /// Fails if the command cannot be run.
-pub fn run_for_user(place: &ChatPlace<'_>, command: &str) -> Result<(), Failure> {
+pub fn run_for_user(place: &ChatPlace<'_>, command: &str, is_screen: bool) -> Result<(), Failure> {
     // The command runs as typed, but likely credentials in it are never shown or sent.
     let shown = &*censored(place, command);
     let about = format!("!{shown}");
     let (mut printed, mut rest) = (None, None);
     by_itself(place, &about, |run, conversation| {
         let (text, output, output_file) = run_in(place, run, command, shown)?;
-        printed = output.printed;
+        // Otherwise, the command's line already has it.
+        printed = output
+            .printed
+            .filter(|_| is_screen && !output.command.is_failure());
         rest = (output.command == CommandEnd::InBackground).then_some(output_file);
         let report = format!("The user has run this command:\n$ {shown}\n{text}");
         let attributes = [("tool", &*EXECUTE_COMMAND.name)];

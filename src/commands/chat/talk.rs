@@ -125,7 +125,7 @@ impl Talker for Chat<'_, '_> {
     fn hear(&mut self, mut line: Submission) -> Result<Option<Submission>, Failure> {
         let text = line.text.trim();
         if let Some(command) = text.strip_prefix('!') {
-            shell::run_for_user(self.place, command.trim())?;
+            shell::run_for_user(self.place, command.trim(), self.screen.is_some())?;
             return Ok(None);
         }
         line.text = if is_secret(text) {
