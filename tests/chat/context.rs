@@ -214,6 +214,9 @@ fn summary_replaces_the_conversation_unless_it_is_longer() {
         screen.until("the summary", |_| server.messages().len() == 2);
         let asked = server.messages()[1].clone();
         assert!(asked.to_string().contains("the numbers"));
+        screen
+            .types("/copy\r")
+            .shows("the last reply is in the clipboard");
         screen.types("two\r").shows("Goes on.");
         let sent = server.messages()[2]["messages"].to_string();
         assert_eq!(sent.contains("THE SUMMARY"), is_shorter);

@@ -336,7 +336,13 @@ impl<'c> ChatPlace<'c> {
     /// Returns the agent's last reply to the latest request, if any.
     pub fn last_words(&self) -> Option<String> {
         let session = self.base.stored.session.borrow();
-        let history = session.conversation.history.iter().rev();
+        let conversation = &session.conversation;
+        // A summary is not a reply.
+        let history = conversation
+            .earlier
+            .iter()
+            .chain(&conversation.history)
+            .rev();
         // Replies to earlier requests do not count.
         let mut since = history.take_while(|said| said.role != Role::User || said.is_tagged);
         let said =
