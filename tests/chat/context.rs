@@ -149,7 +149,10 @@ fn a_command_is_answered_by_the_model_that_it_names_and_nothing_after_it() {
     let Some(mut screen) = opened(&chat) else {
         return;
     };
-    screen.types("/old\r").shows("retired");
+    screen
+        .types("/old\r")
+        .shows("`/old` names the model `claude-3-opus`");
+    screen.shows("retired");
     // A command that is added meanwhile is available as well.
     let quick = chat.project.read(".agent/commands/quick.md");
     std::fs::write(chat.project.path(".agent/commands/fast.md"), quick).unwrap();

@@ -138,7 +138,7 @@ fn expanded(place: &mut ChatPlace<'_>, name: &str, argument: &str) -> Result<Use
         return Err(ChatError::UnknownCommand(outgoing::censored(name)).into());
     };
     if let Some(model) = command.model.clone() {
-        place.choose_model(&model)?;
+        place.choose_model_of(name, &model)?;
     }
     let argument = request::censored(place, argument);
     attach::expand(place, None, name, &argument)?.map_err(|problem| {

@@ -441,6 +441,16 @@ impl<'c> ChatPlace<'c> {
         Ok(())
     }
 
+    /// Switches to the model that a user-defined command names.
+    ///
+    /// # Errors
+    /// Same as [`choose_model`](Self::choose_model); a warning tells where the model is named.
+    pub fn choose_model_of(&mut self, command: &str, model: &str) -> Result<(), Error> {
+        let context = self.context;
+        self.choose_model(model)
+            .inspect_err(|_| context.warn(format!("`/{command}` names the model `{model}`")))
+    }
+
     /// Switches to another session, or to a new one.
     ///
     /// # Errors

@@ -255,7 +255,7 @@ impl Talker for Chat<'_, '_> {
             return self.carry_out(talk, name, argument);
         };
         let before = self.place.base.models.first.spec.name.clone();
-        self.choose_model(&model)?;
+        self.place.choose_model_of(name, &model)?;
         talk.show_status_bar(self);
         let done = self.carry_out(talk, name, argument);
         self.choose_model(&before)?;
