@@ -18,6 +18,11 @@ fn with_build(project: &mut TestProject, build: &str) {
     *project = whole.build(build);
 }
 
+fn not_executable(project: &TestProject) {
+    let mode = std::fs::Permissions::from_mode(0o644);
+    std::fs::set_permissions(project.path("build.sh"), mode).unwrap();
+}
+
 /// Checks that a run's last step is a build with this exit code, and that its log exists.
 fn is_proven(run: &Finished, code: i64) {
     let result = run.result();
@@ -67,6 +72,26 @@ fn work_without_a_build_is_kept_and_not_proven() {
     let error = &run.result()["error"];
     assert_eq!(error["retryable"], false, "{error}");
     assert_eq!(agent.project.read("new.txt"), "new\n");
+}
+
+#[test]
+fn a_build_that_cannot_be_started_is_reported_before_a_model_is_asked() {
+    let (dev, asked) = AgentProject::scripted(&[done()]);
+    not_executable(&dev.project);
+    let run = dev.run(&["-p", "go", "--prove"]).exits(3);
+    run.says(&["`build.sh` is not executable", "`chmod +x build.sh`"]);
+    assert!(asked.requests().is_empty());
+
+    let (plan, _server) = PlanProject::scripted(&[
+        tasks(&[("Look", "analyze")]),
+        response("I have looked."),
+        summary("It is there"),
+    ]);
+    not_executable(&plan.project);
+    let run = plan.run(&["-p", "go"]).exits(3);
+    run.says(&["`build.sh` is not executable"]);
+    // No reply has been used up.
+    plan.run(&["-p", "go", "--gate", "off"]).exits(0);
 }
 
 #[test]

@@ -12,10 +12,10 @@ use super::error::RunError;
 use super::gate::{Gate, GateChanged};
 use super::not_ready::NotReady;
 use crate::edit::PROTECTED_FILES;
-use crate::exec::build_script::{BUILD_SCRIPT, BuildReport, BuildScript, BuildStatus};
+use crate::exec::build_script::{self, BUILD_SCRIPT, BuildReport, BuildScript, BuildStatus};
 use crate::exec::child_env::ChildEnv;
 use crate::exec::hosts::AllowedHost;
-use crate::exec::process::{CommandStatus, ProcessError};
+use crate::exec::process::{CommandStatus, ProcessError, ScriptProblem};
 use crate::exec::sandbox::{Sandbox, SandboxMode, SandboxPolicy, SandboxProblem, services};
 use crate::exec::scratch::{Scratch, ScratchPlace};
 use crate::model::price::Usd;
@@ -377,6 +377,16 @@ pub fn scratch(context: &Context<'_>) -> Result<Scratch, Error> {
         interrupt: context.interrupt,
     };
     Scratch::new(context.project.root(), &options)
+}
+
+/// Checks that `build.sh` can be started if there is one, before a model is asked for work that it must prove. The work
+/// may add the script, or replace the placeholder.
+pub fn check_script(context: &Context<'_>) -> Result<(), NotReady> {
+    let path = context.environment.os("PATH");
+    match build_script::inspect(context.project.root(), path) {
+        Ok(()) | Err(ScriptProblem::Missing | ScriptProblem::Placeholder) => Ok(()),
+        Err(problem) => Err(NotReady::of(problem)),
+    }
 }
 
 /// Checks that builds can be sandboxed strictly, before anything depends on it.

@@ -36,7 +36,7 @@ use crate::record::seconds::Seconds;
 use crate::record::step::{Action, Step, input_text};
 use crate::record::tool::Verb;
 use crate::run::active::Run;
-use crate::run::builds::BuildOptions;
+use crate::run::builds::{BuildOptions, check_script};
 use crate::run::context::Context;
 use crate::run::outcome::{Advice, Failure, Outcome};
 use crate::run::pin::FilesThen;
@@ -104,6 +104,10 @@ impl<'c> AgentRun<'c> {
         setup: AgentSetup<'c>,
         request: Option<&str>,
     ) -> Result<Self, Error> {
+        // In a conversation, it can be mended until there is work to prove.
+        if setup.proof.is_some() && !setup.answers.can_answer() {
+            check_script(context)?;
+        }
         let mut run = Run::start(context, setup.name)?;
         run.advice = setup.advice;
         run.note_models(setup.models);

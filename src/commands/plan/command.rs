@@ -29,7 +29,6 @@ use crate::commands::talk::slash::Slash;
 use crate::commands::talk::tally::Tally;
 use crate::commands::talk::{SessionFacts, Talk, Talker, Unfinished, left};
 use crate::commands::workspace::{AgentOptions, check_project, home};
-use crate::exec::build_script::BUILD_SCRIPT;
 use crate::model::ModelTable;
 use crate::project::ProjectLock;
 use crate::project::home::PLAN;
@@ -373,6 +372,7 @@ impl Worker<'_> {
         let _lock = taken.map_or_else(|| recovery::take(self.context), Ok)?;
         let (stored, document) = (&self.place.base.stored, self.document());
         self.check_plan()?;
+        let has_gate = self.place.has_gate(self.context, self.arguments)?;
         // Log the steps of a request that was not summed up, since they are about to be replaced.
         let state = stored.state(PlanState::clone);
         if request.is_some() && matches!(state.stage, PlanStage::Execution | PlanStage::Summary) {
@@ -422,7 +422,7 @@ impl Worker<'_> {
             document: document.clone(),
             harmless: &|command| harmless.harmless(command),
             output_files: &|| run.command_output(),
-            has_gate: root.join(BUILD_SCRIPT).is_file(),
+            has_gate,
             may_have_changed: Cell::new(false),
             lacks_consent: Cell::new(false),
             has_failed_command: Cell::new(false),

@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-use super::args::PlanArgs;
+use super::args::{PlanArgs, StepGate};
 use super::document::{PlanDocument, PlanDocumentError};
 use super::file::PlanFileError;
 use super::instructions::Instructions;
@@ -18,6 +18,7 @@ use crate::commands::error::CommandError;
 use crate::commands::stored_session::{SessionChoice, SessionLog, StoredSession, report_session};
 use crate::commands::talk::question::permission;
 use crate::commands::workspace::{AgentOptions, Workspace};
+use crate::exec::build_script::BUILD_SCRIPT;
 use crate::model::{ModelSpec, ModelTable, Provider, Purpose, TaskType};
 use crate::project::home::PLAN_MODELS;
 use crate::project::repository::DOT_GIT;
@@ -26,6 +27,7 @@ use crate::record::question::{Answer, Question};
 use crate::record::result::LimitsRecord;
 use crate::record::run_files::PLAN;
 use crate::run::agent_models;
+use crate::run::builds::check_script;
 use crate::run::context::{Context, ModelChoice, ModelsProblem};
 use crate::run::not_ready::NotReady;
 use crate::run::selection::{self, Models};
@@ -273,6 +275,18 @@ impl<'c> PlanPlace<'c> {
         };
         place.replay(context, &options.choice)?;
         Ok(place)
+    }
+
+    /// Returns `true` if there is a `build.sh`.
+    ///
+    /// # Errors
+    /// Fails if the steps need it, and it cannot be started.
+    pub fn has_gate(&self, context: &Context<'_>, arguments: &PlanArgs) -> Result<bool, Error> {
+        let has_steps = !arguments.plan_only && !self.is_plan_only;
+        if has_steps && arguments.gate == StepGate::Build {
+            check_script(context)?;
+        }
+        Ok(context.project.root().join(BUILD_SCRIPT).is_file())
     }
 
     /// Restores the state at the start of the run to replay, if any.
