@@ -38,7 +38,7 @@ const SLASHES: &[&str] = &["//", "/*", "*"];
 
 /// All supported languages.
 #[rustfmt::skip]
-pub const LANGUAGES: [Language; 11] = [
+pub const LANGUAGES: [Language; 13] = [
     Language {
         extensions: &["rs"],
         comments: SLASHES,
@@ -134,7 +134,29 @@ pub const LANGUAGES: [Language; 11] = [
     Language {
         extensions: &["swift"],
         comments: SLASHES,
-        signs: &[(Silence, &["swiftlint:disable"], r"//\s*swiftlint:disable\b[\w: ]*")],
+        signs: &[
+            (Test, &["func", "@Test"], r"^[ \t]*(?:\w+[ \t]+)*func\s+test\w*\s*\(|@Test\b"),
+            (Skip, &["XCTSkip", ".disabled("], r"\bXCTSkip\w*\(|@(?:Test|Suite)\(.*\.disabled\("),
+            (Silence, &["swiftlint:disable"], r"//\s*swiftlint:disable\b[\w: ]*"),
+        ],
+    },
+    Language {
+        extensions: &["ex", "exs"],
+        comments: &["#"],
+        signs: &[
+            (Test, &["test", "property"], r#"^[ \t]*(?:test|property)\s+""#),
+            (Skip, &["tag"], r"^[ \t]*@(?:module|describe)?tag\s+:?skip\b"),
+            (Silence, &["credo:"], r"#\s*credo:disable-for[\w-]*(?:\s+[\w.]+)?"),
+        ],
+    },
+    Language {
+        extensions: &["hs"],
+        comments: &["--"],
+        signs: &[
+            (Test, &["it", "prop", "specify", "test"], r#"^[ \t]*[\[,(]?[ \t]*(?:it|prop|specify|testCase|testProperty)\s+""#),
+            (Skip, &["xit", "xdescribe", "xspecify", "pending"], r"^[ \t]*(?:xit|xdescribe|xspecify|pending(?:With)?)\b"),
+            (Silence, &["OPTIONS_GHC", "HLINT"], r"\{-#\s*OPTIONS_GHC\s+[^#\n]*-(?:Wno|fno-warn|w\b)[\w-]*|--\s*HLINT\s+ignore\b[^\n]*"),
+        ],
     },
 ];
 

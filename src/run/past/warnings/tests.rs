@@ -228,6 +228,21 @@ fn tests_are_counted() {
             4,
             "[Fact]\n[Theory]\n[Test, Order(1)]\n[Category(\"x\"), TestMethod]\n[TestFixture]",
         ),
+        (
+            "swift",
+            3,
+            "func testA() {}\n    override public func test_b() async {}\n@Test func c() {}\nfunc attest() {}",
+        ),
+        (
+            "exs",
+            2,
+            "test \"a\" do\nend\n  test \"b\", %{x: x} do\nassert test(1)",
+        ),
+        (
+            "hs",
+            2,
+            "spec = do\n  it \"a\" $ 1\n  , testCase \"b\" x\nitem \"c\"",
+        ),
         ("sh", 2, "@test \"a\" {\n}\ntest_b() {\n}\ntest -f c\n"),
     ] {
         let told = one(&format!("x.{extension}"), text, "");
@@ -244,7 +259,7 @@ fn tests_are_counted() {
 
 /// Lines with a sign, and the sign.
 #[rustfmt::skip]
-const WRITTEN: [(&str, Concern, &str, &str); 44] = [
+const WRITTEN: [(&str, Concern, &str, &str); 52] = [
     ("rs", Skip, "#[ignore]", "#[ignore]"),
     ("rs", Skip, "#[test] #[ignore = \"slow\"] fn a() {}", "#[ignore = \"slow\"]"),
     ("rs", Skip, "#[cfg_attr(miri, ignore)]", "#[cfg_attr(miri, ignore)]"),
@@ -287,6 +302,14 @@ const WRITTEN: [(&str, Concern, &str, &str); 44] = [
     ("cs", Skip, "[Fact(Skip = \"x\")]", "Fact(Skip = \"x\")"),
     ("cs", Skip, "[Test, Ignore(\"x\")]", "[Test, Ignore(\"x\")]"),
     ("cs", Silence, "#pragma warning disable CS0168", "#pragma warning disable CS0168"),
+    ("swift", Skip, "throw XCTSkip(\"x\")", "XCTSkip("),
+    ("swift", Skip, "@Test(.disabled())", "@Test(.disabled("),
+    ("exs", Skip, "  @tag :skip", "@tag :skip"),
+    ("exs", Skip, "@moduletag skip: true", "@moduletag skip"),
+    ("ex", Silence, "# credo:disable-for-this-file", "# credo:disable-for-this-file"),
+    ("hs", Skip, "  xit \"a\" $ x", "xit"),
+    ("hs", Silence, "{-# OPTIONS_GHC -Wno-orphans #-}", "{-# OPTIONS_GHC -Wno-orphans"),
+    ("hs", Silence, "-- HLINT ignore a", "-- HLINT ignore a"),
     ("sh", Skip, "  skip 'x'", "skip"),
     ("sh", Silence, "# shellcheck disable=SC2086", "# shellcheck disable=SC2086"),
 ];
@@ -335,6 +358,9 @@ fn text_that_only_resembles_a_suppression_is_ignored() {
         ("java", "// @Disabled"),
         ("java", "@IgnoreCase"),
         ("cs", "x[IgnoreCase]"),
+        ("swift", "Button().disabled(x)"),
+        ("exs", "@tag :slow"),
+        ("hs", "pendingJobs = 1"),
         ("sh", "skipped=1"),
         ("sh", "# skip"),
     ] {
