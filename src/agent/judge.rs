@@ -44,7 +44,10 @@ impl JudgedCommand {
         let words: Vec<&str> = words.iter().map(|word| &*word.text).collect();
         self.cause.push(words.join(" "));
         self.reasons.insert(reason);
-        let is_open = matches!(reason, RUNS | CODE | NEW_SCRIPT | OPTIONS | UNCLEAR | VARIABLE);
+        let is_open = matches!(
+            reason,
+            RUNS | CODE | NEW_SCRIPT | OPTIONS | UNCLEAR | VARIABLE
+        );
         if is_open || rows("shell words").any(|[known]| known == reason) {
             self.words.extend(words.into_iter().map(str::to_owned));
         }
@@ -374,8 +377,7 @@ fn guarded(name: &str, arguments: &[ShellWord]) -> Option<&'static str> {
     let any = |pattern: &str| arguments.iter().any(|word| is_whole(&word.text, pattern));
     let mut guarded = rows("guarded").filter(|[_, names, only, with, without]| {
         (has(names, name) || has(names, stem(name)))
-            && (only.is_empty()
-                || subcommands(name, arguments).any(|word| has(only, &word.text)))
+            && (only.is_empty() || subcommands(name, arguments).any(|word| has(only, &word.text)))
             && (with.is_empty() || any(with))
             && (without.is_empty() || !any(without))
     });
@@ -384,10 +386,7 @@ fn guarded(name: &str, arguments: &[ShellWord]) -> Option<&'static str> {
 
 /// Returns the words that may be a program's subcommand: the first word if it is not an option. After a leading option,
 /// which may take a value, and for programs with several subcommands, any word may be one.
-fn subcommands<'w>(
-    name: &str,
-    arguments: &'w [ShellWord],
-) -> impl Iterator<Item = &'w ShellWord> {
+fn subcommands<'w>(name: &str, arguments: &'w [ShellWord]) -> impl Iterator<Item = &'w ShellWord> {
     let is_option = |word: &ShellWord| word.text.starts_with(['-', '+']);
     let first = arguments.first().map(|word| &*word.text);
     let is_first = !first.is_some_and(|word| word.starts_with('-'));
@@ -583,7 +582,11 @@ fn takes([_, options, operands]: [&str; 3], words: &[ShellWord]) -> bool {
             }
             Some((kind @ ("none" | "first"), pattern)) => {
                 // Each option may take an operand.
-                let names = if kind == "first" { 1 + count } else { usize::MAX };
+                let names = if kind == "first" {
+                    1 + count
+                } else {
+                    usize::MAX
+                };
                 let is_unclear = plain().take(names).any(|word| word.is_glob);
                 !is_unclear && !plain().any(|word| is_whole(&word.text, pattern))
             }

@@ -44,7 +44,8 @@ impl ShellWord {
 
     /// Returns whether the shell may expand the word to a subcommand that it does not spell out: `cl?an`, but not `a*.c`.
     pub(super) fn may_be_any_subcommand(&self) -> bool {
-        let is_path = self.text.contains('/') || self.text.contains('.') && !self.text.contains('[');
+        let is_path =
+            self.text.contains('/') || self.text.contains('.') && !self.text.contains('[');
         self.is_glob && !is_path
     }
 }
