@@ -188,6 +188,30 @@ fn a_log_that_cannot_be_written_leaves_the_project_as_it_was() {
     assert!(!project.path("a").exists());
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_process_that_forks_and_exits_again_and_again_ends_with_the_build() {
+    let server = ModelServer::gemini(&["Nothing to do."]);
+    // Ends by itself after some seconds.
+    let chain = "i=0
+f() {
+    i=$((i + 1))
+    echo x >> late
+    if [ $i -lt 500 ]; then f $1 & else [ $1 -eq 0 ] || exec sh ./chain $(($1 - 1)); fi
+}
+f $1
+";
+    let project = TestProject::new()
+        .with(&server)
+        .file("chain", chain)
+        .build("setsid sh ./chain 60 > late.log 2>&1");
+    project.run(&["--sandbox", "off"]).exits(0);
+    let length = || std::fs::metadata(project.path("late")).unwrap().len();
+    let first = length();
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert!(first < 61_000 && length() == first, "{first} {}", length());
+}
+
 #[test]
 fn odd_file_in_place_of_the_steps_is_not_opened() {
     for trap in [

@@ -88,17 +88,17 @@ fn end_leftovers(supervisor: Pid) {
     if matches!(ended, Ok(Some(status)) if status.exited()) {
         reap(&find_leftovers(supervisor));
     } else {
-        end_all(|| find_leftovers(supervisor));
+        end_all(|| find_leftovers(supervisor), || false);
     }
 }
 
-/// Kills the processes that `find` returns until it returns none.
-fn end_all(find: impl Fn() -> Vec<ProcessInfo>) {
+/// Kills the processes that `find` returns until it returns none, and until none is left that it may have missed.
+fn end_all(find: impl Fn() -> Vec<ProcessInfo>, has_more: impl Fn() -> bool) {
     for _ in 0..TURNS {
         let mut left = find();
         reap(&left);
         left.retain(|process| !process.has_ended);
-        if left.is_empty() {
+        if left.is_empty() && !has_more() {
             return;
         }
         for process in left {
@@ -134,7 +134,11 @@ impl Adoption {
             process.parent == Some(getpid()) && !earlier.contains(&process.number)
         };
         if has_children() {
-            end_all(|| with_descendants(&ProcessInfo::all(), is_new));
+            // A process that forks and exits while the others are listed is not in the list.
+            end_all(
+                || with_descendants(&ProcessInfo::all(), is_new),
+                || earlier.is_empty() && has_children(),
+            );
         }
     }
 }
