@@ -1,5 +1,7 @@
 //! The execution of build.sh.
 
+use std::process::Command;
+
 use serde_json::json;
 
 use crate::support::{ModelServer, TestProject, bubblewrap_works, ends};
@@ -192,7 +194,7 @@ fn a_log_that_cannot_be_written_leaves_the_project_as_it_was() {
 #[test]
 fn a_process_that_forks_and_exits_again_and_again_ends_with_the_build() {
     let server = ModelServer::gemini(&["Nothing to do."]);
-    // Ends by itself after some seconds.
+    // Ends by itself after 10,000 processes.
     let chain = "i=0
 f() {
     i=$((i + 1))
@@ -201,15 +203,23 @@ f() {
 }
 f $1
 ";
+    let outside = tempfile::tempdir().unwrap();
+    let held = outside.path().join("held");
+    let made = Command::new("mkfifo").arg(&held).status();
+    assert!(made.unwrap().success());
     let project = TestProject::new()
         .with(&server)
         .file("chain", chain)
-        .build("setsid sh ./chain 60 > late.log 2>&1");
+        .build(&format!(
+            "setsid sh ./chain 20 9<> '{}' > late.log 2>&1",
+            held.display()
+        ));
+    // The end of the pipe comes when the last process of the chain has ended.
+    let reader = std::thread::spawn(move || std::fs::read(held).unwrap());
     project.run(&["--sandbox", "off"]).exits(0);
-    let length = || std::fs::metadata(project.path("late")).unwrap().len();
-    let first = length();
-    std::thread::sleep(std::time::Duration::from_millis(300));
-    assert!(first < 61_000 && length() == first, "{first} {}", length());
+    assert_eq!(reader.join().unwrap(), b"");
+    let length = std::fs::metadata(project.path("late")).unwrap().len();
+    assert!(length < 10_000, "{length}");
 }
 
 #[test]

@@ -4,19 +4,21 @@
 //! access the disk; the caller says which scripts are known. Guarantees that a command that cannot be analysed is never
 //! taken for harmless. The effects of the programs themselves, such as tests and build scripts, are unknown.
 
+mod looking;
 mod table;
 mod words;
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use gix_glob::wildmatch::Mode;
 
-pub(in crate::agent) use self::table::is_whole;
+use self::looking::{only_looks, takes};
 use self::table::{
-    CHANGES_REPOSITORY, CODE, NEW_SCRIPT, OPTIONS, OVERWRITES, RUNS, VARIABLE, has, list, rows,
+    CHANGES_REPOSITORY, CODE, NEW_SCRIPT, OPTIONS, OVERWRITES, RUNS, VARIABLE, has, is_named,
+    is_script, list, name, rows, stem,
 };
+pub(in crate::agent) use self::table::{audited, is_whole};
 use self::words::{ShellWord, SimpleCommand, UNCLEAR, is_device};
 
 /// The prefix of the rule that covers all read-only programs.
@@ -366,12 +368,6 @@ impl Judge<'_> {
     }
 }
 
-/// Returns whether a word has the file extension of a script.
-fn is_script(word: &str) -> bool {
-    let ending = word.rsplit_once('.').map(|(_, ending)| ending);
-    ending.is_some_and(|ending| has(list("scripts"), ending))
-}
-
 /// Returns the reason given by the first row of the table that matches a program.
 fn guarded(name: &str, arguments: &[ShellWord]) -> Option<&'static str> {
     let any = |pattern: &str| arguments.iter().any(|word| is_whole(&word.text, pattern));
@@ -513,108 +509,6 @@ fn unwrapped(mut words: &[ShellWord]) -> Result<&[ShellWord], &'static str> {
         }
     }
     Ok(words)
-}
-
-/// Returns whether a program is read-only with these arguments.
-fn only_looks(words: &[ShellWord]) -> bool {
-    let Some((program, arguments)) = words.split_first() else {
-        return false;
-    };
-    // Other paths may lead to any program.
-    let name = match &*program.text {
-        path if path.starts_with("/bin/") || path.starts_with("/usr/bin/") => name(path),
-        path if path.contains('/') => return false,
-        path => name(path),
-    };
-    let first = arguments.first().map(|word| &*word.text);
-    if let ("command", Some("-v" | "-V")) = (&*name, first) {
-        return true;
-    }
-    let arguments = match arguments.split_first() {
-        Some((first, rest)) if name == "git" && first.text == "--no-pager" => rest,
-        Some((first, rest)) if name == "git" && first.text == "-C" => match rest.split_first() {
-            Some((directory, rest)) if !directory.is_glob => rest,
-            _ => return false,
-        },
-        _ => arguments,
-    };
-    // The longest matching name wins.
-    let found = (0..=2).rev().find_map(|count| {
-        let mut full = name.clone().into_owned();
-        for word in arguments.get(..count)? {
-            full.extend([" ", &word.text]);
-        }
-        let row = rows::<3>("looking").find(|[names, ..]| is_named(names, &full))?;
-        Some((row, arguments.get(count..)?))
-    });
-    found.is_some_and(|(row, rest)| takes(row, rest))
-}
-
-/// Returns the row of a program or git subcommand that an auditor may run, after its names: its flags, those that take
-/// the next word, and the arguments to add.
-pub(in crate::agent) fn audited(name: &str) -> Option<[&'static str; 3]> {
-    let mut rows = rows::<4>("audited").filter(|[names, ..]| is_named(names, name));
-    rows.next()
-        .map(|[_, flags, values, added]| [flags, values, added])
-}
-
-/// Returns whether a row with these names describes this program or git subcommand.
-fn is_named(names: &str, name: &str) -> bool {
-    if names.starts_with("git ") {
-        return names.split(';').any(|known| known == name);
-    }
-    has(names, name)
-}
-
-/// Returns whether a row allows these arguments.
-fn takes([_, options, operands]: [&str; 3], words: &[ShellWord]) -> bool {
-    let is_operand = |word: &&ShellWord| !word.may_be_option();
-    let plain = || words.iter().filter(is_operand);
-    let mut given = words.iter().filter(|word| !is_operand(word));
-    let may_be_any = |word: &ShellWord| options != ".*" && word.may_be_any_option();
-    let count = given.clone().count();
-    given.all(|word| !may_be_any(word) && is_whole(&word.text, options))
-        && match operands.split_once(' ') {
-            None => operands.is_empty(),
-            // A file name pattern may expand to more operands.
-            Some(("at-most", most)) => {
-                plain().count() <= most.parse().unwrap_or(0) && !plain().any(|word| word.is_glob)
-            }
-            Some((kind @ ("none" | "first"), pattern)) => {
-                // Each option may take an operand.
-                let names = if kind == "first" {
-                    1 + count
-                } else {
-                    usize::MAX
-                };
-                let is_unclear = plain().take(names).any(|word| word.is_glob);
-                !is_unclear && !plain().any(|word| is_whole(&word.text, pattern))
-            }
-            // After the options comes a script that must only print, then files.
-            Some((_, pattern)) => {
-                let mut behind = words.iter().skip_while(|word| !is_operand(word));
-                let script = behind.next();
-                script.is_some_and(|script| !script.is_glob && is_whole(&script.text, pattern))
-                    && behind.all(|word| is_operand(&word))
-            }
-        }
-}
-
-/// Returns the base name of a program, as the table lists it.
-fn name(program: &str) -> Cow<'_, str> {
-    let base = program.rsplit('/').next().unwrap_or(program);
-    // Some file systems ignore case.
-    let name = base.to_ascii_lowercase();
-    Cow::Owned(match name.strip_prefix('g') {
-        Some(plain) if has(list("gnu"), &name) => plain.to_owned(),
-        _ => name,
-    })
-}
-
-/// Returns the program name without its version or variant: `python3.12`, `vim.tiny`.
-fn stem(name: &str) -> &str {
-    let mut parts = name.split(|c: char| c.is_ascii_digit() || matches!(c, '.' | '@'));
-    parts.next().filter(|_| !is_script(name)).unwrap_or(name)
 }
 
 #[cfg(test)]

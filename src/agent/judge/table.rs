@@ -73,3 +73,42 @@ pub(in crate::agent) fn is_whole(text: &str, pattern: &str) -> bool {
         .or_insert_with(|| regex(&format!("^(?:{pattern})$")));
     whole.is_match(text)
 }
+
+/// Returns the row of a program or git subcommand that an auditor may run, after its names: its flags, those that take
+/// the next word, and the arguments to add.
+pub(in crate::agent) fn audited(name: &str) -> Option<[&'static str; 3]> {
+    let mut rows = rows::<4>("audited").filter(|[names, ..]| is_named(names, name));
+    rows.next()
+        .map(|[_, flags, values, added]| [flags, values, added])
+}
+
+/// Returns whether a row with these names describes this program or git subcommand.
+pub(super) fn is_named(names: &str, name: &str) -> bool {
+    if names.starts_with("git ") {
+        return names.split(';').any(|known| known == name);
+    }
+    has(names, name)
+}
+
+/// Returns the base name of a program, as the table lists it.
+pub(super) fn name(program: &str) -> String {
+    let base = program.rsplit('/').next().unwrap_or(program);
+    // Some file systems ignore case.
+    let name = base.to_ascii_lowercase();
+    match name.strip_prefix('g') {
+        Some(plain) if has(list("gnu"), &name) => plain.to_owned(),
+        _ => name,
+    }
+}
+
+/// Returns the program name without its version or variant: `python3.12`, `vim.tiny`.
+pub(super) fn stem(name: &str) -> &str {
+    let mut parts = name.split(|c: char| c.is_ascii_digit() || matches!(c, '.' | '@'));
+    parts.next().filter(|_| !is_script(name)).unwrap_or(name)
+}
+
+/// Returns whether a word has the file extension of a script.
+pub(super) fn is_script(word: &str) -> bool {
+    let ending = word.rsplit_once('.').map(|(_, ending)| ending);
+    ending.is_some_and(|ending| has(list("scripts"), ending))
+}
