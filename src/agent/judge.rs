@@ -15,8 +15,8 @@ use gix_glob::wildmatch::Mode;
 
 use self::looking::{only_looks, takes};
 use self::table::{
-    CHANGES_REPOSITORY, CODE, NEW_SCRIPT, OPTIONS, OVERWRITES, RUNS, VARIABLE, has, is_named,
-    is_script, list, name, rows, stem,
+    CHANGES_REPOSITORY, CODE, CONCEALS, DEVICE, NEW_SCRIPT, OPTIONS, OVERWRITES, RUNS, VARIABLE,
+    has, is_named, is_script, list, name, rows, stem,
 };
 pub(in crate::agent) use self::table::{audited, is_whole};
 use self::words::{ShellWord, SimpleCommand, UNCLEAR, is_device};
@@ -46,11 +46,11 @@ impl JudgedCommand {
         let words: Vec<&str> = words.iter().map(|word| &*word.text).collect();
         self.cause.push(words.join(" "));
         self.reasons.insert(reason);
-        let is_open = matches!(
-            reason,
-            RUNS | CODE | NEW_SCRIPT | OPTIONS | UNCLEAR | VARIABLE
-        );
-        if is_open || rows("shell words").any(|[known]| known == reason) {
+        // The program may run others.
+        let open = [
+            CODE, CONCEALS, DEVICE, NEW_SCRIPT, OPTIONS, RUNS, UNCLEAR, VARIABLE,
+        ];
+        if open.contains(&reason) || rows("shell words").any(|[known]| known == reason) {
             self.words.extend(words.into_iter().map(str::to_owned));
         }
     }
@@ -123,10 +123,12 @@ fn forbidden(words: &[String], count: usize, prefix: &str) -> Option<usize> {
     ends.any(is_meant).then_some(prefix.len())
 }
 
-/// Returns whether a word may name a program, by any path or by a pattern.
+/// Returns whether a word may name a program, by any path or by a pattern that spells a part of it: `gi[t]`, but not
+/// `src/*`.
 fn may_name(word: &str, program: &str) -> bool {
     let (word, program) = (name(word), name(program));
-    word == program || gix_glob::wildmatch((&*word).into(), (&*program).into(), Mode::empty())
+    let spells = word.chars().any(|c| program.contains(c));
+    spells && gix_glob::wildmatch((&*word).into(), (&*program).into(), Mode::empty())
 }
 
 /// The state of a file that a command would run.
@@ -223,7 +225,7 @@ impl Judge<'_> {
     fn guard(&self, words: &[ShellWord], only_looks: bool) -> Option<&'static str> {
         let (program, arguments) = words.split_first()?;
         if words.iter().any(|word| is_device(&word.text)) {
-            return Some("uses a device");
+            return Some(DEVICE);
         }
         if program.text.contains('=') {
             return Some(VARIABLE);
@@ -264,7 +266,7 @@ impl Judge<'_> {
             _ => self
                 .guard_script(program, name, arguments)
                 .or_else(|| self.guard_run(name, arguments))
-                .or_else(|| may_hide(name, arguments).then_some(UNCLEAR)),
+                .or_else(|| conceals(name, arguments).then_some(CONCEALS)),
         }
     }
 
@@ -398,9 +400,9 @@ fn subcommands<'w>(name: &str, arguments: &'w [ShellWord]) -> impl Iterator<Item
 }
 
 /// Returns whether a pattern may expand to an option or a subcommand that decides what the program does.
-fn may_hide(name: &str, arguments: &[ShellWord]) -> bool {
-    arguments.iter().any(ShellWord::may_be_any_option)
-        || subcommands(name, arguments).any(ShellWord::may_be_any_subcommand)
+fn conceals(name: &str, arguments: &[ShellWord]) -> bool {
+    arguments.iter().any(ShellWord::conceals_option)
+        || subcommands(name, arguments).any(ShellWord::conceals_subcommand)
 }
 
 /// Finds a reason in the name of a program or of its subcommand.

@@ -92,7 +92,7 @@ fn end_leftovers(supervisor: Pid) {
     }
 }
 
-/// Kills the processes that `find` returns until it returns none, and until none is left that it may have missed.
+/// Kills what `find` returns until it returns nothing and `has_more` is false; gives up after [`TURNS`] rounds.
 fn end_all(find: impl Fn() -> Vec<ProcessInfo>, has_more: impl Fn() -> bool) {
     for _ in 0..TURNS {
         let mut left = find();
@@ -134,7 +134,8 @@ impl Adoption {
             process.parent == Some(getpid()) && !earlier.contains(&process.number)
         };
         if has_children() {
-            // A process that forks and exits while the others are listed is not in the list.
+            // A process that forks and exits while the others are listed is not in the list. With earlier children,
+            // waiting cannot tell the new ones apart.
             end_all(
                 || with_descendants(&ProcessInfo::all(), is_new),
                 || earlier.is_empty() && has_children(),

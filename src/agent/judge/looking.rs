@@ -43,9 +43,11 @@ pub(super) fn takes([_, options, operands]: [&str; 3], words: &[ShellWord]) -> b
     let is_operand = |word: &&ShellWord| !word.may_be_option();
     let plain = || words.iter().filter(is_operand);
     let mut given = words.iter().filter(|word| !is_operand(word));
-    let may_be_any = |word: &ShellWord| options != ".*" && word.may_be_any_option();
-    let count = given.clone().count();
-    given.all(|word| !may_be_any(word) && is_whole(&word.text, options))
+    let conceals = |word: &ShellWord| options != ".*" && word.conceals_option();
+    // A bare letter may take an operand: `-v a=b`, but not `-F,`.
+    let is_bare = |word: &&ShellWord| word.text.len() == 2 && word.text != "--";
+    let count = given.clone().filter(is_bare).count();
+    given.all(|word| !conceals(word) && is_whole(&word.text, options))
         && match operands.split_once(' ') {
             None => operands.is_empty(),
             // A file name pattern may expand to more operands.
@@ -53,14 +55,10 @@ pub(super) fn takes([_, options, operands]: [&str; 3], words: &[ShellWord]) -> b
                 plain().count() <= most.parse().unwrap_or(0) && !plain().any(|word| word.is_glob)
             }
             Some((kind @ ("none" | "first"), pattern)) => {
-                // Each option may take an operand.
-                let names = if kind == "first" {
-                    1 + count
-                } else {
-                    usize::MAX
-                };
-                let is_unclear = plain().take(names).any(|word| word.is_glob);
-                !is_unclear && !plain().any(|word| is_whole(&word.text, pattern))
+                let is_unclear =
+                    |(at, word): (_, &ShellWord)| word.is_glob && (kind == "none" || at <= count);
+                !plain().enumerate().any(is_unclear)
+                    && !plain().any(|word| is_whole(&word.text, pattern))
             }
             // After the options comes a script that must only print, then files.
             Some((_, pattern)) => {

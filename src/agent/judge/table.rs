@@ -16,6 +16,10 @@ pub(super) const CHANGES_REPOSITORY: &str = "changes the repository";
 pub(super) const RUNS: &str = "runs another program";
 /// Reason for asking about programs that are given code to run.
 pub(super) const CODE: &str = "runs code";
+/// Reason for asking about devices. It comes first, so that the program may also run others.
+pub(super) const DEVICE: &str = "uses a device";
+/// Reason for asking about a pattern that may expand to an option or a subcommand.
+pub(super) const CONCEALS: &str = "has a pattern that may become an option or a subcommand";
 /// Reason for asking about a variable that may change what a program runs.
 pub(super) const VARIABLE: &str = "sets a variable";
 /// Reason for asking about a script that git does not track or that the session has written.

@@ -220,6 +220,7 @@ fn a_forbidden_prefix_is_known_by_any_path_and_behind_options() {
         ("gi\\t pu''sh > x", true),
         ("rustup run stable git push", true),
         ("sh new.sh git push", true),
+        ("xargs -a /dev/stdin git push", true),
         ("git pushes", false),
         ("git log push", false),
         ("git -C . stash push", false),
@@ -238,6 +239,14 @@ fn a_forbidden_prefix_is_known_by_any_path_and_behind_options() {
         let by_program = |program: &JudgedProgram| program.forbidden_by("git push") == Some(2);
         let found = judged.programs.iter().any(by_program) || judged.may_run("git push");
         assert_eq!(found, is_forbidden, "{command}");
+    }
+    for (command, is_forbidden) in [
+        ("echo $(/bin/r[m] x)", true),
+        ("for f in src/*; do wc -l \"$f\"; done", false),
+        ("curl -H 'Accept: */*' \"$URL\"", false),
+        ("python3 new.py data/*", false),
+    ] {
+        assert_eq!(judge(command).may_run("rm"), is_forbidden, "{command}");
     }
     for (command, prefix) in [
         ("/usr/bin/touch x", "touch"),
@@ -267,6 +276,10 @@ fn the_reasons_name_the_harm() {
         ("ls > out", &["overwrites"]),
         ("sort -o x y", &["has options that may write or run"]),
         ("uniq a*", &["cannot be judged"]),
+        (
+            "make cl?an",
+            &["has a pattern that may become an option or a subcommand"],
+        ),
         ("sh -c 'rm x'", &["runs code"]),
         (
             "sh new.sh",

@@ -14,7 +14,7 @@ use crate::sys::text::is_deceptive;
 /// Reason for asking about a command that cannot be analysed.
 pub(super) const UNCLEAR: &str = "cannot be judged";
 /// The characters that begin a pattern of file names.
-const PATTERN: [char; 3] = ['*', '?', '['];
+const WILDCARDS: [char; 3] = ['*', '?', '['];
 /// Reason for asking about `$`, backquotes and braces.
 const EXPANDS: &str = "substitutes";
 
@@ -32,18 +32,18 @@ pub(super) struct ShellWord {
 impl ShellWord {
     /// Returns whether the shell may expand the word to a file name that looks like an option.
     pub(super) fn may_be_option(&self) -> bool {
-        self.text.starts_with('-') || (self.is_glob && self.text.starts_with(PATTERN))
+        self.text.starts_with('-') || (self.is_glob && self.text.starts_with(WILDCARDS))
     }
 
     /// Returns whether the shell may expand the word to an option that the word does not spell out: `-?xec=id`, but not
     /// `--include=*.rs`.
-    pub(super) fn may_be_any_option(&self) -> bool {
+    pub(super) fn conceals_option(&self) -> bool {
         let name = self.text.split('=').next().unwrap_or_default();
-        self.is_glob && self.may_be_option() && name.contains(PATTERN)
+        self.is_glob && self.may_be_option() && name.contains(WILDCARDS)
     }
 
     /// Returns whether the shell may expand the word to a subcommand that it does not spell out: `cl?an`, but not `a*.c`.
-    pub(super) fn may_be_any_subcommand(&self) -> bool {
+    pub(super) fn conceals_subcommand(&self) -> bool {
         let is_path =
             self.text.contains('/') || self.text.contains('.') && !self.text.contains('[');
         self.is_glob && !is_path

@@ -133,10 +133,8 @@ fn turn(
         return Err(Fault::at(at, problem).with_remedy(verdict::FORM));
     }
     let (tool, named_at) = sections.tool(tools)?;
-    // What ends an inner block also ends the file's: without the outer fence, the content may go on behind it.
-    if tool.takes(ParameterKind::Block)
-        && let Some(Err(unclosed)) = with_inner_blocks(response.lines)
-    {
+    // What ends an inner block also ends the outer one: without the outer fence, the content may go on behind it.
+    if let Some(Err(unclosed)) = with_inner_blocks(response.lines) {
         return Err(unclosed);
     }
     let (input, heading) = sections.input().unwrap_or((&[], named_at));

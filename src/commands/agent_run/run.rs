@@ -104,7 +104,7 @@ impl<'c> AgentRun<'c> {
         setup: AgentSetup<'c>,
         request: Option<&str>,
     ) -> Result<Self, Error> {
-        // In a conversation, it can be mended until there is work to prove.
+        // In a conversation, `build.sh` can still be fixed before there is work to prove.
         if setup.proof.is_some() && !setup.answers.can_answer() {
             check_script(context)?;
         }

@@ -337,7 +337,7 @@ impl<'c> ChatPlace<'c> {
     pub fn last_words(&self) -> Option<String> {
         let session = self.base.stored.session.borrow();
         let conversation = &session.conversation;
-        // A summary is not a reply.
+        // After `/compact`, the last reply is among the earlier messages.
         let history = conversation
             .earlier
             .iter()

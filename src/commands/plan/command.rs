@@ -9,7 +9,7 @@ use std::path::Path;
 use super::args::{PlanArgs, PlanCommand};
 use super::chat_log::{ChatLog, SYSTEM, USER};
 use super::ends::{are_over, end_of};
-use super::file::PlanFile;
+use super::file::{PlanFile, PlanFileError};
 use super::place::{OpenPlan, PlanPlace, keep_models, models, open_session, plan_file_of, table};
 use super::progress::shown;
 use super::session::{PlanStage, PlanState, StepsEnd, WorkEnd};
@@ -29,6 +29,7 @@ use crate::commands::talk::slash::Slash;
 use crate::commands::talk::tally::Tally;
 use crate::commands::talk::{SessionFacts, Talk, Talker, Unfinished, left};
 use crate::commands::workspace::{AgentOptions, check_project, home};
+use crate::exec::build_script::BUILD_SCRIPT;
 use crate::model::ModelTable;
 use crate::project::ProjectLock;
 use crate::project::home::PLAN;
@@ -370,20 +371,14 @@ impl Worker<'_> {
     ) -> Result<Outcome, Failure> {
         let taken = self.lock.take();
         let _lock = taken.map_or_else(|| recovery::take(self.context), Ok)?;
-        let (stored, document) = (&self.place.base.stored, self.document());
         self.check_plan()?;
-        let has_gate = self.place.has_gate(self.context, self.arguments)?;
+        self.place.check_gate(self.context, self.arguments)?;
+        let (stored, document) = (&self.place.base.stored, self.document());
         // Log the steps of a request that was not summed up, since they are about to be replaced.
         let state = stored.state(PlanState::clone);
         if request.is_some() && matches!(state.stage, PlanStage::Execution | PlanStage::Summary) {
             let now = self.context.clock.now().timestamp_millis();
-            let noted = document.change(|plan| note_unsummed(&state, plan, now));
-            // A damaged plan is mended first.
-            if let Err(problem) = noted
-                && problem.damage().is_none()
-            {
-                return Err(NotReady::of(problem).into());
-            }
+            unless_damaged(document.change(|plan| note_unsummed(&state, plan, now)))?;
         }
         stored.change_state(|state| state.begin(request))?;
         if let Some(request) = request {
@@ -422,7 +417,7 @@ impl Worker<'_> {
             document: document.clone(),
             harmless: &|command| harmless.harmless(command),
             output_files: &|| run.command_output(),
-            has_gate,
+            has_gate: root.join(BUILD_SCRIPT).is_file(),
             may_have_changed: Cell::new(false),
             lacks_consent: Cell::new(false),
             has_failed_command: Cell::new(false),
@@ -554,10 +549,7 @@ impl Worker<'_> {
     /// Creates the plan document if it is missing. Fails if it cannot be read and only the user can repair it.
     fn check_plan(&self) -> Result<(), NotReady> {
         self.make_plan()?;
-        match self.document().read() {
-            Err(problem) if problem.damage().is_none() => Err(NotReady::of(problem)),
-            Ok(_) | Err(_) => Ok(()),
-        }
+        unless_damaged(self.document().read())
     }
 
     /// Returns `true` if the session has a request in progress or open steps.
@@ -595,5 +587,13 @@ impl Worker<'_> {
             status: plan.status.word().into(),
             steps: steps.collect(),
         }
+    }
+}
+
+/// Returns an error for a plan that only the user can repair; a damaged one is mended first.
+fn unless_damaged<T>(result: Result<T, PlanFileError>) -> Result<(), NotReady> {
+    match result {
+        Err(problem) if problem.damage().is_none() => Err(NotReady::of(problem)),
+        Ok(_) | Err(_) => Ok(()),
     }
 }

@@ -18,7 +18,6 @@ use crate::commands::error::CommandError;
 use crate::commands::stored_session::{SessionChoice, SessionLog, StoredSession, report_session};
 use crate::commands::talk::question::permission;
 use crate::commands::workspace::{AgentOptions, Workspace};
-use crate::exec::build_script::BUILD_SCRIPT;
 use crate::model::{ModelSpec, ModelTable, Provider, Purpose, TaskType};
 use crate::project::home::PLAN_MODELS;
 use crate::project::repository::DOT_GIT;
@@ -277,16 +276,16 @@ impl<'c> PlanPlace<'c> {
         Ok(place)
     }
 
-    /// Returns `true` if there is a `build.sh`.
+    /// Checks that `build.sh`, if there is one, can be started if steps will need it.
     ///
     /// # Errors
-    /// Fails if the steps need it, and it cannot be started.
-    pub fn has_gate(&self, context: &Context<'_>, arguments: &PlanArgs) -> Result<bool, Error> {
+    /// Fails if it cannot be started.
+    pub fn check_gate(&self, context: &Context<'_>, arguments: &PlanArgs) -> Result<(), NotReady> {
         let has_steps = !arguments.plan_only && !self.is_plan_only;
         if has_steps && arguments.gate == StepGate::Build {
             check_script(context)?;
         }
-        Ok(context.project.root().join(BUILD_SCRIPT).is_file())
+        Ok(())
     }
 
     /// Restores the state at the start of the run to replay, if any.

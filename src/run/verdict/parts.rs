@@ -160,12 +160,10 @@ fn sections(is_gate: impl Fn(&str) -> bool, parts: &str, text: &str) -> Option<H
         {
             let path = format!("{name}.{}", plain(&found[1]));
             let path = path.trim_start_matches('.');
-            let mut dots = path.match_indices('.');
-            is_key = is_gate(path)
-                || dots.any(|(at, _)| is_gate(&format!("{}/{}", &path[..at], &path[at + 1..])));
+            is_key = is_gate(path);
             let is_above = |part: &str| {
                 let below = part.strip_prefix(path);
-                below.is_some_and(|below| below.starts_with(['/', '.', '*']))
+                below.is_some_and(|below| below.starts_with(['.', '*']))
             };
             if !is_key && found.get(3).is_some() && parts.split(' ').any(is_above) {
                 return None;
@@ -199,7 +197,8 @@ fn has_hidden_lines(text: &str) -> bool {
 fn is_ambiguous(line: &str, is_at_top: bool) -> bool {
     static ANYWHERE: LazyLock<Regex> =
         LazyLock::new(|| regex(r"^\[|^\s+\[\[?[^\[\],]+\]\]?\s*(?:[#;].*)?$|^[^=:#;]*\\[uUx]"));
-    static AT_TOP: LazyLock<Regex> = LazyLock::new(|| regex(r"^[?{!&*<]|^[^=:#;]*\$"));
+    static AT_TOP: LazyLock<Regex> =
+        LazyLock::new(|| regex(r"^\s*(?:---\s+)?[?{!&*<]|^[^=:#;]*\$"));
     ANYWHERE.is_match(line) || is_at_top && AT_TOP.is_match(line)
 }
 

@@ -83,6 +83,7 @@ fn whole(text: &str, sign: Range<usize>) -> Option<Range<usize>> {
     let close = if found.contains('(') { ")]" } else { "]" };
     let (start, stop) = match found.as_bytes() {
         [b'/', b'*', ..] => (sign.start, behind("*/")?),
+        [b'{', b'-', ..] => (sign.start, behind("-}")?),
         [b'#', b'[' | b'!', ..] => (sign.start, behind(close)?),
         [b'@', ..] if found.contains('(') => (sign.start, behind(")")?),
         [b'@' | b'_', ..] => (sign.start, sign.end),

@@ -135,7 +135,7 @@ pub const LANGUAGES: [Language; 13] = [
         extensions: &["swift"],
         comments: SLASHES,
         signs: &[
-            (Test, &["func", "@Test"], r"^[ \t]*(?:\w+[ \t]+)*func\s+test\w*\s*\(|@Test\b"),
+            (Test, &["func", "@Test"], r"^[ \t]*(?:@?\w+(?:\([^)\n]*\))?[ \t]+)*func\s+test\w*\s*\(|@Test\b"),
             (Skip, &["XCTSkip", ".disabled("], r"\bXCTSkip\w*\(|@(?:Test|Suite)\(.*\.disabled\("),
             (Silence, &["swiftlint:disable"], r"//\s*swiftlint:disable\b[\w: ]*"),
         ],
@@ -154,8 +154,8 @@ pub const LANGUAGES: [Language; 13] = [
         comments: &["--"],
         signs: &[
             (Test, &["it", "prop", "specify", "test"], r#"^[ \t]*[\[,(]?[ \t]*(?:it|prop|specify|testCase|testProperty)\s+""#),
-            (Skip, &["xit", "xdescribe", "xspecify", "pending"], r"^[ \t]*(?:xit|xdescribe|xspecify|pending(?:With)?)\b"),
-            (Silence, &["OPTIONS_GHC", "HLINT"], r"\{-#\s*OPTIONS_GHC\s+[^#\n]*-(?:Wno|fno-warn|w\b)[\w-]*|--\s*HLINT\s+ignore\b[^\n]*"),
+            (Skip, &["xit", "xdescribe", "xspecify", "pending"], r#"^[ \t]*(?:xit|xdescribe|xspecify)\s+"|(?:^[ \t]*|[$"][ \t]+)pending(?:[ \t]*$|With\s+")"#),
+            (Silence, &["OPTIONS_GHC", "HLINT"], r"\{-#\s*OPTIONS_GHC\s+[^#\n]*-(?:Wno|fno-warn|w\b)[\w-]*|(?:--|\{-#?)\s*HLINT\s+ignore\b[^\n]*"),
         ],
     },
 ];

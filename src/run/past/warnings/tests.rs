@@ -230,8 +230,8 @@ fn tests_are_counted() {
         ),
         (
             "swift",
-            3,
-            "func testA() {}\n    override public func test_b() async {}\n@Test func c() {}\nfunc attest() {}",
+            4,
+            "func testA() {}\n    override public func test_b() async {}\n@Test func c() {}\nfunc attest() {}\n@available(iOS 15, *) @MainActor func testD() {}",
         ),
         (
             "exs",
@@ -259,7 +259,7 @@ fn tests_are_counted() {
 
 /// Lines with a sign, and the sign.
 #[rustfmt::skip]
-const WRITTEN: [(&str, Concern, &str, &str); 52] = [
+const WRITTEN: [(&str, Concern, &str, &str); 54] = [
     ("rs", Skip, "#[ignore]", "#[ignore]"),
     ("rs", Skip, "#[test] #[ignore = \"slow\"] fn a() {}", "#[ignore = \"slow\"]"),
     ("rs", Skip, "#[cfg_attr(miri, ignore)]", "#[cfg_attr(miri, ignore)]"),
@@ -307,7 +307,9 @@ const WRITTEN: [(&str, Concern, &str, &str); 52] = [
     ("exs", Skip, "  @tag :skip", "@tag :skip"),
     ("exs", Skip, "@moduletag skip: true", "@moduletag skip"),
     ("ex", Silence, "# credo:disable-for-this-file", "# credo:disable-for-this-file"),
-    ("hs", Skip, "  xit \"a\" $ x", "xit"),
+    ("hs", Skip, "  xit \"a\" $ x", "xit \""),
+    ("hs", Skip, "  it \"a\" $ pending", "$ pending"),
+    ("hs", Silence, "{-# HLINT ignore \"a\" #-}", "{-# HLINT ignore \"a\" #-}"),
     ("hs", Silence, "{-# OPTIONS_GHC -Wno-orphans #-}", "{-# OPTIONS_GHC -Wno-orphans"),
     ("hs", Silence, "-- HLINT ignore a", "-- HLINT ignore a"),
     ("sh", Skip, "  skip 'x'", "skip"),
@@ -361,6 +363,8 @@ fn text_that_only_resembles_a_suppression_is_ignored() {
         ("swift", "Button().disabled(x)"),
         ("exs", "@tag :slow"),
         ("hs", "pendingJobs = 1"),
+        ("hs", "  pending <- readTVar q"),
+        ("hs", "pending :: Int"),
         ("sh", "skipped=1"),
         ("sh", "# skip"),
     ] {

@@ -58,6 +58,8 @@ fn a_file_that_may_be_read_in_two_ways_is_unclear() {
         (".npmrc", "a=b\n\u{feff}script-shell=/bin/true\n"),
         ("pnpm-workspace.yaml", "? packages\n: [a]\n"),
         ("pnpm-workspace.yaml", "{packages: [a]}\n"),
+        ("pnpm-workspace.yaml", "--- {packages: [a]}\n"),
+        ("pnpm-workspace.yaml", " ? packages\n: [a]\n"),
     ] {
         let changes = [change(path, "", after)];
         let changed = Changed::of(&changes, "");
@@ -99,6 +101,7 @@ version = "1"
 
 [features]
 default = ["std"]
+bench = []
 full = [
   "std",
   "more"
@@ -146,7 +149,7 @@ disable = ["a"]
 [[tool.mypy.overrides]]
 module = ["a.*"]
 "#;
-    const SETUP: &str = "[metadata]\nname = a\nversion: 1\n# b\n; c\n\n[options]\ninstall_requires =\n    mypy\n    a[b]\n    isort>=1\n[options.extras_require]\ndev =\n    flake8\n[mypy-a.*,b.*]\nignore_missing_imports = True\n";
+    const SETUP: &str = "[metadata]\nname = a\nversion: 1\n# b\n; c\n\n[options]\ninstall_requires =\n    mypy\n    a[b]\n    isort>=1\n[options.extras_require]\nmypy = a\ndev =\n    flake8\n[mypy-a.*,b.*]\nignore_missing_imports = True\n";
     const NPM: &str =
         "; a\n# b\n@a:registry=https://b\n//b/:_authToken=${TOKEN}\nsave-exact=true\n";
     const PNPM: &str = "packages:\n  - 'a/*'\n- b\n\ncatalog:\n  \"@a/b\": ^1\ncatalogs: {}\n";

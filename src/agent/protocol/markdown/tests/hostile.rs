@@ -308,6 +308,7 @@ fn a_block_that_is_never_closed_is_refused() {
         ("WRITE_FILE", "\"a\"\n~~~\nx\n```"),
         // The only fence may end the file's block or the one inside.
         ("WRITE_FILE", "\"a\"\n```md\n# Use\n\n```sh\nls\n```"),
+        ("COMMAND", "```sh\ncat > a.md <<'E'\n# Use\n```sh\nls\n```"),
         (
             "FIND_AND_REPLACE_IN_FILE",
             "a\n```find\nx\n```\n```replace\ny",
