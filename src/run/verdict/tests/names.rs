@@ -152,6 +152,7 @@ fn main_sources_of_maven_and_gradle_are_not_tests() {
     for (path, expected) in [
         ("src/main/resources/checkstyle.xml", FileKind::Settings),
         ("src/main/a.test.ts", FileKind::Test),
+        ("roles/a/molecule/default/verify.yml", FileKind::Test),
     ] {
         assert_eq!(kind(path, "").0, expected, "{path}");
     }
@@ -174,10 +175,15 @@ fn the_settings_of_tools_are_the_gate() {
          config/brakeman.ignore .standard_todo.yml .swiftformat .swift-format a.xctestplan .credo.exs .formatter.exs \
          coveralls.json analysis_options.yaml .luacheckrc selene.toml .hlint.yaml .tflint.hcl buf.yaml \
          .mocharc.yml vitest.config.mts .golangci.toml .editorconfig tox.ini noxfile.py .nycrc codecov.yml \
-         sonar-project.properties .pre-commit-config.yaml CTestTestfile.cmake"
+         sonar-project.properties .pre-commit-config.yaml CTestTestfile.cmake .ansible-lint .config/ansible-lint.yml"
             .split_whitespace()
     {
         assert_eq!(kind(path, "").0, FileKind::Settings, "{path}");
+    }
+    for path in
+        "a.cabal cabal.project cabal.project.local stack.yaml package.yaml mix.exs".split(' ')
+    {
+        assert_eq!(kind(path, "").0, FileKind::Either, "{path}");
     }
     for path in
         "renovate.json .gitmodules PublicAPI.Unshipped.txt suppressions.py src/lint.xml.cs go.sum"
