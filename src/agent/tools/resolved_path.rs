@@ -180,14 +180,39 @@ impl ResolvedPath {
                 ));
             }
         };
+        self.content(file, limit)
+    }
+
+    /// Reads the file as [`read`](Self::read) does, but where no link is on its way below the root of `files`, without
+    /// looking for links first.
+    ///
+    /// # Errors
+    /// Same as for `read`.
+    pub fn read_below(
+        &self,
+        root: &Path,
+        files: &mut Beneath,
+        limit: u64,
+    ) -> Result<Vec<u8>, String> {
+        if let Self::Inside(path) = self
+            && let Ok(Some(file)) = files.file(path)
+        {
+            self.check_secrets_at(root, &self.path(root))?;
+            return self.content(file, limit);
+        }
+        self.read(root, limit)
+    }
+
+    fn content(&self, file: File, limit: u64) -> Result<Vec<u8>, String> {
         let mut content = Vec::new();
         match file.take(limit + 1).read_to_end(&mut content) {
             Ok(_) if content.len() as u64 > limit => Err(format!(
-                "{shown} is larger than {} MiB; look at parts of it with a command",
+                "{} is larger than {} MiB; look at parts of it with a command",
+                self.shown(),
                 limit >> 20
             )),
             Ok(_) => Ok(content),
-            Err(error) => Err(unreadable(&shown, &error)),
+            Err(error) => Err(unreadable(&self.shown(), &error)),
         }
     }
 

@@ -12,6 +12,7 @@ use super::resolved_path::{Found, ResolvedPath, quoted, unreadable};
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
+use crate::edit::beneath::{Beneath, Root};
 use crate::record::tool::{Category, Verb};
 use crate::sys::numbers::counted;
 use crate::sys::text::{cut, escaped};
@@ -147,6 +148,8 @@ impl SearchFiles<'_> {
         }
         let (files, is_cut_short) =
             files_below(&self.0, &place).map_err(|error| unreadable(&shown, &error))?;
+        let opened = Root::open(root).map_err(|errno| unreadable(&shown, &errno.into()))?;
+        let mut below = Beneath::to_read(opened);
         let mut wants_more = true;
         for file in files {
             let path = file.path(root);
@@ -156,7 +159,7 @@ impl SearchFiles<'_> {
             if !wants_more || self.0.interrupt.check().is_err() {
                 return Ok(false);
             }
-            if let Ok(content) = file.read(root, LARGEST) {
+            if let Ok(content) = file.read_below(root, &mut below, LARGEST) {
                 wants_more = take(&file, content);
             }
         }
