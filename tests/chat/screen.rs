@@ -178,6 +178,9 @@ fn a_question_shows_the_change_and_is_answered_by_its_letters_alone() {
         screen.types("\r\r").shows("y yes");
         assert!(!chat.project.path("new.txt").exists());
         screen.rests().types(key);
+        if key == "d" {
+            screen.shows("write_file is never used in this project from now on");
+        }
         let asks_again = key == "y" || key == "n" || key == "a";
         if asks_again {
             // Even after `a`, the second write asks, since it overwrites the file.

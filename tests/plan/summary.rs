@@ -266,19 +266,23 @@ fn the_user_says_what_is_wrong_and_it_is_written_once_more() {
 
 #[test]
 fn who_does_not_say_what_is_wrong_is_asked_about_the_summary_again() {
-    for nothing in ["\r", " \r", "\u{4}"] {
+    for (no, nothing) in [
+        ("no\r", "\r"),
+        ("it was read, too\r", " \r"),
+        ("nope\r", "\u{4}"),
+    ] {
         let mut replies = written();
         replies.push(summary("Written"));
         let (plan, server) = PlanProject::scripted(&replies);
         let typed = [
-            ("(yes/no/edit): ", "no\r"),
+            ("(yes/no/edit): ", no),
             ("What is wrong? ", nothing),
             ("(yes/no/edit): ", "yes\r"),
         ];
         let Some(_) = at_the_terminal(&plan, &typed) else {
             return;
         };
-        assert_eq!(queries(&server), 4, "{nothing:?}");
+        assert_eq!(queries(&server), 4, "{no:?}, {nothing:?}");
         assert!(entry(&plan.document()).ends_with("**Result:** ✓ Written\n"));
     }
 }

@@ -2,6 +2,7 @@
 
 use super::error::{ChatError, hint_in_chat};
 use super::instructions::system_prompt;
+use super::permissions::file::{Choice, FILE, PermissionAction};
 use super::permissions::{ChatPermissions, remembered};
 use super::place::ChatPlace;
 use super::tools::{ChatTools, looking};
@@ -56,6 +57,11 @@ pub fn ask(
         if let Err(problem) = remembered {
             let hint = problem.hint().unwrap_or_default();
             say(place.context, user, &format!("{problem}\n\n{hint}"));
+        }
+        if let Choice::Tool(tool, PermissionAction::Never) = choice {
+            let told =
+                format!("`{tool}` is never used in this project from now on; `{FILE}` says so");
+            say(place.context, user, &told);
         }
     }
     Ok(verdict.answer)

@@ -13,6 +13,7 @@ use crate::agent::AgentError;
 use crate::agent::conversation::{Conversation, HistoryMessage};
 use crate::model::Purpose;
 use crate::record::event::Event;
+use crate::record::question::Answer;
 
 /// The role of the model: `spec/plan-prompts.md`, 3.4.4.
 const SUMMARIZER: &str = "You are a summarizer. Create concise log entries for what was just done.";
@@ -44,21 +45,21 @@ impl Stages<'_, '_, '_> {
             self.context.reporter.event(&Event::Shown(text.clone()));
             let is_corrected = loop {
                 let answer = self.run.answer(LOOKS_CORRECT)?.unwrap_or_default();
-                break match answer.trim().to_ascii_lowercase().as_str() {
-                    "edit" | "e" => self.edit(&mut summary).map(|()| true)?,
-                    "no" | "n" => {
-                        let wrong = self.run.answer("What is wrong? ")?.unwrap_or_default();
-                        if wrong.trim().is_empty() {
-                            continue;
-                        }
-                        let words =
-                            format!("The user says what is wrong with this log entry: {wrong}");
-                        conversation.say(HistoryMessage::of_user(words));
-                        summary = self.summary(&mut conversation)?;
-                        true
-                    }
-                    _ => false,
+                if matches!(answer.trim().to_ascii_lowercase().as_str(), "edit" | "e") {
+                    break self.edit(&mut summary).map(|()| true)?;
+                }
+                let wrong = match Answer::read(&answer) {
+                    _ if answer.trim().is_empty() => break false,
+                    Answer::Yes => break false,
+                    Answer::No => self.run.answer("What is wrong? ")?.unwrap_or_default(),
+                    Answer::Instead(words) => words,
                 };
+                if !wrong.trim().is_empty() {
+                    let words = format!("The user says what is wrong with this log entry: {wrong}");
+                    conversation.say(HistoryMessage::of_user(words));
+                    summary = self.summary(&mut conversation)?;
+                    break true;
+                }
             };
             if is_corrected {
                 text = self.shown(&mut summary, &tools, end)?;

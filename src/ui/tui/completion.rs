@@ -102,17 +102,41 @@ fn paths_below(root: &Path) -> Vec<String> {
     found
 }
 
+impl Completion {
+    /// Returns the text to insert: after a directory, completion continues.
+    pub fn written(&self) -> String {
+        let name = &self.text;
+        let mark = if name.contains(char::is_whitespace) {
+            "\""
+        } else {
+            ""
+        };
+        if name.ends_with('/') {
+            format!("{mark}{name}")
+        } else {
+            format!("{mark}{name}{mark} ")
+        }
+    }
+}
+
 /// The part of a text before the cursor that can be completed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Completing<'t> {
-    /// A path, and the byte at which it begins.
+    /// A path without the quotation mark in front of it, and the byte at which both begin.
     Path(usize, &'t str),
     /// A command's name.
     Command(&'t str),
 }
 
-/// Returns the completable word before the cursor: one that begins with `@`, or a `/` at the start of the text.
+/// Returns the completable word before the cursor: one that begins with `@`, with all that follows an open `@"`, or a
+/// `/` at the start of the text.
 pub fn completing(before: &str) -> Option<Completing<'_>> {
+    let quoted = before.rsplit_once("@\"").filter(|(text, typed)| {
+        !typed.contains(['"', '\n']) && !text.ends_with(|c: char| !c.is_whitespace())
+    });
+    if let Some((text, typed)) = quoted {
+        return Some(Completing::Path(text.len() + 1, typed));
+    }
     let word = before.rsplit(char::is_whitespace).next()?;
     if let Some(typed) = word.strip_prefix('@') {
         return Some(Completing::Path(before.len() - typed.len(), typed));
@@ -201,6 +225,9 @@ mod tests {
             ("see\u{a0}@ä", Some(Completing::Path(6, "ä"))),
             ("mail a@b", None),
             ("see @src then", None),
+            ("see @\"a dir/b", Some(Completing::Path(5, "a dir/b"))),
+            ("see @\"a dir/b\" then", None),
+            ("mail a@\"b c", None),
             ("/mo", Some(Completing::Command("mo"))),
             ("/", Some(Completing::Command(""))),
             ("/model x", None),

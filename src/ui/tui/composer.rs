@@ -489,6 +489,10 @@ impl Composer {
 
     /// Applies a key to the candidates; `None` if there are none, or they do not use the key.
     fn candidate_key(&mut self, key: KeyEvent) -> Option<ComposerAction> {
+        // In a large project, it takes a while to find them.
+        if is_letter(key) || key.code == KeyCode::Backspace {
+            return None;
+        }
         let candidates = self.candidates();
         let marked = candidates.get(self.marked.min(candidates.len().checked_sub(1)?))?;
         if let Some(at) = moved(key, self.marked, candidates.len()) {
@@ -531,12 +535,7 @@ impl Composer {
             Some(Completing::Command(_)) => 1,
             None => return,
         };
-        let text = match &candidate.text {
-            directory if directory.ends_with('/') => directory.clone(),
-            path if path.contains(char::is_whitespace) => format!("\"{path}\" "),
-            name => format!("{name} "),
-        };
-        self.buffer.replace(start..cursor, &text);
+        self.buffer.replace(start..cursor, &candidate.written());
         self.changed();
     }
 }

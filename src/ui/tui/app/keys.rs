@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::{ARMED, App, EngineState, HELD, STOPPING, ScreenEffect};
+use super::{ARMED, App, EngineState, HELD, HINT, STOPPING, ScreenEffect};
 use crate::model::message::Image;
 use crate::sys::interrupt::Signal;
-use crate::ui::tui::FromScreen;
 use crate::ui::tui::composer::ComposerAction;
 use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::keys::{is_cancel, is_letter};
+use crate::ui::tui::{FromScreen, Submission};
 
 /// The number of lines scrolled per notch of the wheel.
 const NOTCH: i32 = 3;
@@ -55,7 +55,15 @@ impl App {
                 }
                 Vec::new()
             }
-            _ => self.typed(key),
+            _ => {
+                let effects = self.typed(key);
+                // A waiting request that is found in the history is taken back, too, lest it be sent twice.
+                let is_back = |last: &Submission| last.text == self.composer.text();
+                if key.code == KeyCode::Up && self.queue.back().is_some_and(is_back) {
+                    self.queue.pop_back();
+                }
+                effects
+            }
         }
     }
 
@@ -72,6 +80,10 @@ impl App {
             return Vec::new();
         };
         let is_page = matches!(key.code, KeyCode::PageUp | KeyCode::PageDown);
+        if is_page && matches!(dialog, Dialog::Line(..)) {
+            self.transcript.page(key.code == KeyCode::PageDown);
+            return Vec::new();
+        }
         if has_draft && dialog.clears_draft(key) {
             self.composer.cancel();
             return Vec::new();
@@ -127,10 +139,10 @@ impl App {
         let Some(action) = dialog.key(key) else {
             return Vec::new();
         };
-        self.dialog = None;
+        let is_menu = matches!(self.dialog.take(), Some(Dialog::Menu(_)));
         self.composer.end_line();
         let answer = ScreenEffect::Send(action);
-        if !is_cancel(key) || self.engine != EngineState::Working {
+        if is_menu || !is_cancel(key) || self.engine != EngineState::Working {
             return vec![answer];
         }
         // Stop first, since the engine checks for a stop when it receives the answer.
@@ -154,7 +166,7 @@ impl App {
         if is_leaving {
             return vec![ScreenEffect::Send(FromScreen::Leave(Signal::Int))];
         }
-        self.leaving = Some(self.now + ARMED);
+        self.leaving = Some(self.now + HINT);
         self.say("ctrl+c again to quit");
         Vec::new()
     }

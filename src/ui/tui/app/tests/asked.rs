@@ -147,9 +147,9 @@ fn control_c_clears_then_stops_then_leaves() {
     control(&mut app, 'c');
     press(&mut app, KeyCode::PageUp, 0);
     assert_eq!(control(&mut app, 'c'), []);
-    app.tick(at(3000));
+    app.tick(at(5000));
     let key = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
-    assert_eq!(app.key(key, at(3000)), []);
+    assert_eq!(app.key(key, at(5000)), []);
     assert_eq!(control(&mut app, 'd'), leave);
     press(&mut app, KeyCode::Char('x'), 0);
     assert_eq!(control(&mut app, 'd'), []);
