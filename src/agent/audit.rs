@@ -80,11 +80,11 @@ fn verdict(words: &str) -> Result<Verdict, Fault> {
 fn brief(requests: &[String], tasks: &[Task], summary: &str, changes: &str) -> String {
     let requests = tagged_requests(requests);
     let lines: Vec<String> = tasks.iter().map(Task::to_string).collect();
-    let tasks = tagged(Tag::TASK_LIST, &[], &lines.join("\n"));
-    let summary = tagged(Tag::WORK_SUMMARY, &[], summary);
+    let tasks = tagged(Tag::TaskList, &[], &lines.join("\n"));
+    let summary = tagged(Tag::WorkSummary, &[], summary);
     let changes = match changes {
         "" => String::new(),
-        changes => format!("\n\n{}", tagged(Tag::PROJECT_CHANGES, &[], changes)),
+        changes => format!("\n\n{}", tagged(Tag::ProjectChanges, &[], changes)),
     };
     format!("{requests}\n\n{tasks}\n\n{summary}{changes}")
 }

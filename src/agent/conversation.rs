@@ -104,12 +104,12 @@ impl HistoryMessage {
 
     /// Creates a message from the program that describes the current state to the agent.
     pub fn reminder(content: &str) -> Self {
-        Self::tagged(tagged(Tag::SYSTEM_REMINDER, &[], content))
+        Self::tagged(tagged(Tag::SystemReminder, &[], content))
     }
 
     /// Creates a reminder followed by text from elsewhere, which is already tagged.
     pub fn reminder_of(words: &str, shown: &str) -> Self {
-        let words = tagged(Tag::SYSTEM_REMINDER, &[], words);
+        let words = tagged(Tag::SystemReminder, &[], words);
         Self::tagged(format!("{words}\n\n{shown}"))
     }
 
@@ -123,7 +123,7 @@ impl HistoryMessage {
 
     /// Creates a summary that replaces a conversation, followed by the user's requests.
     pub fn summary(summary: &str, requests: &[String]) -> Self {
-        let summary = tagged(Tag::CONTEXT_SUMMARY, &[], summary);
+        let summary = tagged(Tag::ContextSummary, &[], summary);
         let requests = tagged_requests(requests);
         Self::tagged(format!(
             "{SUMMARY}\n\n{summary}\n\n[ORIGINAL REQUEST]\n\n{requests}"
@@ -155,11 +155,11 @@ impl HistoryMessage {
         match (self.role, &self.tool) {
             (Role::Assistant | Role::System, _) => self.with_calls(),
             (Role::User, _) if self.is_tagged => self.content.to_string(),
-            (Role::User, _) => tagged(Tag::USER_REQUEST, &[], &self.content),
+            (Role::User, _) => tagged(Tag::UserRequest, &[], &self.content),
             (Role::Tool, Some(tool)) => {
-                tagged(Tag::TOOL_RESULT, &[("tool", tool.as_str())], &self.content)
+                tagged(Tag::ToolResult, &[("tool", tool.as_str())], &self.content)
             }
-            (Role::Tool, None) => tagged(Tag::SYSTEM_NOTE, &[], &self.content),
+            (Role::Tool, None) => tagged(Tag::SystemNote, &[], &self.content),
         }
     }
 }

@@ -217,7 +217,7 @@ impl Compress<'_> {
 
 /// Formats the end of the summary prompt as the specification gives it.
 fn framed(conversation: &str) -> String {
-    let conversation = tagged(Tag::CONVERSATION, &[], conversation);
+    let conversation = tagged(Tag::Conversation, &[], conversation);
     format!("## Conversation to Summarize\n\n{conversation}\n")
 }
 

@@ -5,59 +5,45 @@
 
 use std::borrow::Cow;
 
+use strum::{IntoStaticStr, VariantArray};
+
 use crate::sys::text::{is_ignorable, line_end};
 
 /// A tag that the program puts around text, identified by its name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Tag(&'static str);
-
-impl Tag {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case", const_into_str)]
+pub enum Tag {
     /// A user's request.
-    pub const USER_REQUEST: Self = Self("user_request");
+    UserRequest,
     /// The output of a tool.
-    pub const TOOL_RESULT: Self = Self("tool_result");
+    ToolResult,
     /// A conversation to summarize.
-    pub const CONVERSATION: Self = Self("conversation");
+    Conversation,
     /// The summary of an earlier conversation.
-    pub const CONTEXT_SUMMARY: Self = Self("context_summary");
+    ContextSummary,
     /// The agent's list of tasks and their progress.
-    pub const TASK_LIST: Self = Self("task_list");
+    TaskList,
     /// An agent's account of its own work.
-    pub const WORK_SUMMARY: Self = Self("work_summary");
+    WorkSummary,
     /// Changes made to the project, for an auditor.
-    pub const PROJECT_CHANGES: Self = Self("project_changes");
+    ProjectChanges,
     /// Conventions for agents, written by the project's authors.
-    pub const PROJECT_CONVENTIONS: Self = Self("project_conventions");
+    ProjectConventions,
     /// The program's own words.
-    pub const SYSTEM_NOTE: Self = Self("system_note");
+    SystemNote,
     /// The current state, in the program's words.
-    pub const SYSTEM_REMINDER: Self = Self("system-reminder");
+    #[strum(serialize = "system-reminder")]
+    SystemReminder,
     /// A placeholder for older messages.
-    pub const CONTEXT_TRUNCATED: Self = Self("context_truncated");
+    ContextTruncated,
     /// A file attached by the user or the project.
-    pub const FILE: Self = Self("file");
-
-    /// All tags; only these are escaped in content.
-    const ALL: [Self; 12] = [
-        Self::USER_REQUEST,
-        Self::TOOL_RESULT,
-        Self::CONVERSATION,
-        Self::CONTEXT_SUMMARY,
-        Self::TASK_LIST,
-        Self::WORK_SUMMARY,
-        Self::PROJECT_CHANGES,
-        Self::PROJECT_CONVENTIONS,
-        Self::SYSTEM_NOTE,
-        Self::SYSTEM_REMINDER,
-        Self::CONTEXT_TRUNCATED,
-        Self::FILE,
-    ];
+    File,
 }
 
 /// Encloses each of the user's requests in its own tags.
 pub fn tagged_requests(requests: &[String]) -> String {
     let requests = requests.iter();
-    let tagged = requests.map(|text| tagged(Tag::USER_REQUEST, &[], text));
+    let tagged = requests.map(|text| tagged(Tag::UserRequest, &[], text));
     tagged.collect::<Vec<_>>().join("\n\n")
 }
 
@@ -71,20 +57,20 @@ pub fn tagged(tag: Tag, attributes: &[(&str, &str)], content: &str) -> String {
         .iter()
         .map(|(key, value)| format!(" {key}=\"{}\"", value.replace(is_odd, "_")))
         .collect();
-    let (name, content) = (tag.0, defused(content));
+    let (name, content) = (tag.into_str(), defused(content));
     let line_end = line_end(&content);
     format!("<{name}{attributes}>\n{content}{line_end}</{name}>")
 }
 
 /// Escapes everything in `content` that looks like one of the program's tags.
 fn defused(content: &str) -> Cow<'_, str> {
-    without(&Tag::ALL, content)
+    without(Tag::VARIANTS, content)
 }
 
 /// Escapes everything in `content` that looks like the program's own words, for text that is not enclosed in the
 /// program's tags. Other tags are kept: a model that reads `<file>` in a project's XML must be able to write it back.
 pub fn without_reminders(content: &str) -> String {
-    without(&[Tag::SYSTEM_REMINDER, Tag::CONTEXT_TRUNCATED], content).into_owned()
+    without(&[Tag::SystemReminder, Tag::ContextTruncated], content).into_owned()
 }
 
 fn without<'c>(tags: &[Tag], content: &'c str) -> Cow<'c, str> {
@@ -113,8 +99,10 @@ fn is_tag(tags: &[Tag], text: &str) -> bool {
         .peekable();
     // Most other tags begin with another letter.
     let first = name.peek().copied();
-    let mut likely = tags.iter().filter(|tag| tag.0.chars().next() == first);
-    likely.any(|tag| tag.0.chars().eq(name.clone()))
+    let mut likely = tags
+        .iter()
+        .filter(|tag| tag.into_str().chars().next() == first);
+    likely.any(|tag| tag.into_str().chars().eq(name.clone()))
 }
 
 /// Converts `c` to lower case, including the letters of other alphabets that have an ASCII letter as their other case.

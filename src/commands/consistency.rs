@@ -126,7 +126,7 @@ fn concluded(
         .filter(|limit| found.iter().any(|one| one.severity <= *limit));
     let denied = limit.map(|limit| CommandError::Findings {
         counts: counts(found),
-        limit: limit.name(),
+        limit: limit.into_str(),
     });
     let mut result = result.and_then(|text| denied.map_or(Ok(text), |denied| Err(denied.into())));
     if let Err(error) = &result {
@@ -210,7 +210,7 @@ fn report(
 fn counts(found: &[ReportFinding]) -> String {
     let [errors, warnings, notes] = Severity::ALL.map(|severity| {
         let of = found.iter().filter(|one| one.severity == severity);
-        counted(of.count() as u64, severity.name())
+        counted(of.count() as u64, severity.into_str())
     });
     format!("{errors}, {warnings} and {notes}")
 }

@@ -218,7 +218,7 @@ fn shorten_names(rows: &mut [Vec<String>]) {
 fn data(project: &Project, run: &PastRun) -> Value {
     let result = run.record.as_ref().map(record);
     json!({"log": run.relative(), "workflow": run.workflow(), "query": run.request(), "result": result,
-        "state": run.record.is_none().then(|| run.state(project).word()), "undone_by": run.undone_by})
+        "state": run.record.is_none().then(|| run.state(project).into_str()), "undone_by": run.undone_by})
 }
 
 /// Returns the first line of the request, after a note if the run was undone.
@@ -237,7 +237,7 @@ fn row(project: &Project, run: &PastRun) -> Vec<String> {
         run.name.clone(),
         run.workflow().to_owned(),
         known.model.clone().unwrap_or_default(),
-        record.map_or_else(|| run.state(project).word().to_owned(), words::result),
+        record.map_or_else(|| run.state(project).into_str().to_owned(), words::result),
         figures.repairs,
         figures.tokens_in,
         figures.tokens_out,

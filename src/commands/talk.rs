@@ -470,7 +470,7 @@ impl<'t> Talk<'t> {
             let root = self.context.project.root();
             let directory = root.file_name().unwrap_or(root.as_os_str());
             let model = match facts.mode {
-                Some(mode) => format!("{} Mode · {}", mode.title(), facts.model),
+                Some(mode) => format!("{} Mode · {}", mode.into_str(), facts.model),
                 None => facts.model,
             };
             let line = self.tally.line(

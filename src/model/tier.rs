@@ -2,12 +2,26 @@
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use super::price::Price;
 
 /// A vendor's tier of service: the speed, certainty and price of its answers.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, ValueEnum)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    Serialize,
+    Deserialize,
+    ValueEnum,
+    IntoStaticStr,
+)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase", const_into_str)]
 pub enum Tier {
     /// The vendor's ordinary service
     #[default]
@@ -17,14 +31,6 @@ pub enum Tier {
 }
 
 impl Tier {
-    /// Returns the tier's name.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Standard => "standard",
-            Self::Flex => "flex",
-        }
-    }
-
     /// Parses the tier that a vendor says it used; `None` if that tier cannot be requested here.
     pub fn parse(word: &str) -> Option<Self> {
         match &*word.to_ascii_lowercase() {

@@ -3,27 +3,19 @@
 //! The records are part of a run's report; if the run was killed, `lineage.json` shows how far it got.
 
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use super::seconds::Seconds;
 
 /// A review's verdict, taken from the first line of its log that has one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "UPPERCASE", const_into_str)]
 pub enum ReviewVerdict {
     /// Nothing has to be fixed.
     Clean,
     /// Something has to be fixed.
     Issues,
-}
-
-impl ReviewVerdict {
-    /// Returns the verdict's word in the log.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Clean => "CLEAN",
-            Self::Issues => "ISSUES",
-        }
-    }
 }
 
 /// A branch that an agent worked on.

@@ -2,6 +2,7 @@
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 /// A distinct problem in a build's output.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -17,8 +18,21 @@ pub struct Finding {
 }
 
 /// The severity of a problem, most severe first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ValueEnum)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    ValueEnum,
+    IntoStaticStr,
+)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase", const_into_str)]
 pub enum Severity {
     /// Something is wrong
     Error,
@@ -32,15 +46,6 @@ pub enum Severity {
 impl Severity {
     /// All severities, most severe first.
     pub const ALL: [Self; 3] = [Self::Error, Self::Warning, Self::Note];
-
-    /// Returns the name, which is also SARIF's name for the level.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Warning => "warning",
-            Self::Note => "note",
-        }
-    }
 
     /// Returns the mark that distinguishes errors from other problems without colour.
     pub fn mark(self) -> &'static str {

@@ -5,10 +5,24 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantArray};
 
 /// The freedom an agent has to act.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    ValueEnum,
+    IntoStaticStr,
+    VariantArray,
+)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "Train-Case", const_into_str)]
 #[value(rename_all = "kebab-case")]
 pub enum Mode {
     /// Asks before it changes anything
@@ -21,21 +35,9 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// All modes, in the order in which the user cycles through them.
-    pub const ALL: [Self; 3] = [Self::Regular, Self::AutoPilot, Self::Planning];
-
-    /// Returns the mode's name, as shown to users.
-    pub fn title(self) -> &'static str {
-        match self {
-            Self::Regular => "Regular",
-            Self::AutoPilot => "Auto-Pilot",
-            Self::Planning => "Planning",
-        }
-    }
-
     /// Returns the next mode; after the last one comes the first.
     pub fn next(self) -> Self {
-        Self::ALL[(self as usize + 1) % Self::ALL.len()]
+        Self::VARIANTS[(self as usize + 1) % Self::VARIANTS.len()]
     }
 }
 
@@ -56,22 +58,22 @@ impl SharedMode {
     /// Returns the current mode.
     pub fn get(&self) -> Mode {
         let index = usize::from(self.0.load(Ordering::SeqCst));
-        Mode::ALL.get(index).copied().unwrap_or_default()
+        Mode::VARIANTS.get(index).copied().unwrap_or_default()
     }
 
     /// Switches to the mode with this name, if there is one, and returns a message for the user.
     pub fn switch(&self, name: &str) -> String {
         let name = name.to_ascii_lowercase();
         let is_named = |mode: &Mode| {
-            let title = mode.title().to_ascii_lowercase();
+            let title = mode.into_str().to_ascii_lowercase();
             title == name || title.replace('-', "") == name
         };
-        if let Some(mode) = Mode::ALL.into_iter().find(is_named) {
+        if let Some(mode) = Mode::VARIANTS.iter().copied().find(is_named) {
             self.set(mode);
         } else if !name.is_empty() {
             return format!("there is no mode `{name}`: {THERE_ARE}");
         }
-        let now = format!("{} Mode", self.get().title());
+        let now = format!("{} Mode", self.get().into_str());
         if name.is_empty() {
             return format!("{now}; {THERE_ARE}");
         }
@@ -93,11 +95,11 @@ mod tests {
         let shared = SharedMode::new(Mode::Planning);
         let other = shared.clone();
         let mut seen = Vec::new();
-        for _ in Mode::ALL {
+        for _ in Mode::VARIANTS {
             other.set(shared.get().next());
             seen.push(shared.get());
         }
-        assert_eq!(seen, Mode::ALL);
+        assert_eq!(seen, Mode::VARIANTS);
     }
 
     #[test]

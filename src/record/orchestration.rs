@@ -1,6 +1,7 @@
 //! An orchestration as data: its report, which is part of `result.json`, and the settings that a replay needs.
 
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use super::branches::{BranchRecord, Lineage};
 use super::seconds::Seconds;
@@ -12,8 +13,9 @@ pub const EXECUTE_AGENT: &str = "execute_agent";
 pub const READ_ARTIFACT: &str = "read_artifact";
 
 /// The outcome of an orchestration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum OrchestrationStatus {
     /// A review passed the work, and it was published if that was requested.
     Completed,
@@ -30,18 +32,6 @@ pub enum OrchestrationStatus {
 }
 
 impl OrchestrationStatus {
-    /// Returns the status's name in the report.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Completed => "completed",
-            Self::IterationLimit => "iteration_limit",
-            Self::Timeout => "timeout",
-            Self::PublishFailed => "publish_failed",
-            Self::Failed => "failed",
-            Self::Interrupted => "interrupted",
-        }
-    }
-
     /// Returns whether the task is done. Work that no review passed, or that could not be published, is not.
     pub fn is_finished(self) -> bool {
         self == Self::Completed
@@ -162,7 +152,7 @@ mod tests {
             Failed,
             Interrupted,
         ] {
-            assert_eq!(serde_json::to_value(status).unwrap(), status.word());
+            assert_eq!(serde_json::to_value(status).unwrap(), status.into_str());
             assert_eq!(status.is_finished(), status == Completed);
         }
     }

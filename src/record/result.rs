@@ -430,7 +430,7 @@ impl RunRecord {
     /// Returns the name of the outcome: of an orchestration its status, otherwise the exit's.
     pub fn outcome(&self) -> &str {
         let report = self.orchestration.as_ref();
-        report.map_or(&self.exit.name, |report| report.status.word())
+        report.map_or(&self.exit.name, |report| report.status.into_str())
     }
 
     /// Returns the branches that agents worked on; `None` if the agent did not direct others.

@@ -22,7 +22,7 @@ impl Run<'_> {
         self.warn(format!(
             "{error}: `{}` is asked in the tier `standard` instead of `{}` for the rest of the run, at the full price",
             spec.name,
-            tier.word()
+            tier.into_str()
         ));
         self.without_tier.insert(spec.name.clone());
         true
@@ -37,7 +37,7 @@ impl Run<'_> {
             self.note(|step| step.tier = known);
         }
         if asked != Tier::Standard && known != Some(asked) {
-            let (name, asked) = (&spec.name, asked.word());
+            let (name, asked) = (&spec.name, asked.into_str());
             let served = match (known, spec.price) {
                 (Some(_), _) => "served in `standard`, at the full price",
                 (None, Some(_)) => {

@@ -17,7 +17,7 @@ pub fn annotations(findings: &[ReportFinding], redactor: &Redactor) -> Vec<Strin
     let command = |finding: &ReportFinding| {
         let name = match finding.severity {
             Severity::Note => "notice",
-            severity => severity.name(),
+            severity => severity.into_str(),
         };
         let text = |text: &str| escaped(&printable(&redactor.text(text), &['\n', '\r']));
         let property = |of: &str| text(of).replace(':', "%3A").replace(',', "%2C");

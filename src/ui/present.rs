@@ -225,7 +225,7 @@ pub fn of_run(event: &Event) -> Option<Shown> {
             took,
         } => {
             let usage = usage.map_or(String::new(), |usage| format!(": {}", tokens(usage)));
-            let tier = tier.map_or(String::new(), |tier| format!(" ({})", tier.word()));
+            let tier = tier.map_or(String::new(), |tier| format!(" ({})", tier.into_str()));
             let paid = cost.filter(|cost| *cost != Usd::ZERO);
             let cost = paid.map_or(String::new(), |cost| format!(", {cost}{tier}"));
             let text = format!("{model}{usage}{cost}, {}s", Seconds(*took));

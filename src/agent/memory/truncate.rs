@@ -212,7 +212,7 @@ pub fn summarize(
     let instructions = match focus.trim() {
         "" => instructions.to_owned(),
         focus => {
-            let focus = tagged(Tag::USER_REQUEST, &[], focus);
+            let focus = tagged(Tag::UserRequest, &[], focus);
             format!(
                 "{instructions}\n## Focus\n\nThe user asks you to keep this above all:\n\n{focus}\n"
             )

@@ -47,7 +47,7 @@ fn result(message: &HistoryMessage, index: usize) -> String {
     let is_plain = |text: &str| !text.contains(|c| is_deceptive(c) || c == '<');
     let tagged = |text| {
         let tool = message.tool.as_deref().unwrap_or_default();
-        tagged(Tag::TOOL_RESULT, &[("tool", tool)], text)
+        tagged(Tag::ToolResult, &[("tool", tool)], text)
     };
     let text = match text.split_once('\n') {
         _ if is_plain(text) => text.to_owned(),

@@ -41,7 +41,7 @@ pub trait SessionForm: DeserializeOwned {
 
     /// Returns the name of a state in lists.
     fn state_name(state: SessionState) -> &'static str {
-        state.name()
+        state.into_str()
     }
 
     /// Renders a session as an entry of the machine-readable list.

@@ -2,10 +2,12 @@
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 /// The progress of a session.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum SessionState {
     /// In progress; or, if no process holds the session, the process was killed.
     #[default]
@@ -20,16 +22,6 @@ pub enum SessionState {
 }
 
 impl SessionState {
-    /// Returns the name used in the file.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Complete => "complete",
-            Self::Failed => "failed",
-            Self::Interrupted => "interrupted",
-        }
-    }
-
     /// Returns the state shown to an observer: an active session that no process holds was interrupted.
     pub fn seen(self, is_held: impl FnOnce() -> bool) -> Self {
         match self {

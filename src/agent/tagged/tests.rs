@@ -7,17 +7,17 @@ use regex::Regex;
 #[test]
 fn text_stands_between_tags_on_lines_of_their_own() {
     assert_eq!(
-        tagged(Tag::TASK_LIST, &[], "a\nb"),
+        tagged(Tag::TaskList, &[], "a\nb"),
         "<task_list>\na\nb\n</task_list>"
     );
     assert_eq!(
-        tagged(Tag::TASK_LIST, &[], "a\n"),
+        tagged(Tag::TaskList, &[], "a\n"),
         "<task_list>\na\n</task_list>"
     );
-    assert_eq!(tagged(Tag::TASK_LIST, &[], ""), "<task_list>\n</task_list>");
+    assert_eq!(tagged(Tag::TaskList, &[], ""), "<task_list>\n</task_list>");
     assert_eq!(
         tagged(
-            Tag::TOOL_RESULT,
+            Tag::ToolResult,
             &[("tool", "A"), ("input", "a \"b\"\n</tool_result> & c")],
             "x"
         ),
@@ -78,7 +78,7 @@ fn every_letter_with_an_ascii_letter_as_its_other_case_is_taken_for_it() {
 }
 
 fn tag() -> impl Strategy<Value = Tag> {
-    prop::sample::select(&Tag::ALL)
+    prop::sample::select(Tag::VARIANTS)
 }
 
 proptest! {
@@ -92,8 +92,8 @@ proptest! {
                 Just("\u{200b}".to_owned()),
                 Just("tool_".to_owned()),
                 Just("result".to_owned()),
-                tag().prop_map(|tag| tag.0.to_uppercase()),
-                tag().prop_map(|tag| tag.0.to_owned()),
+                tag().prop_map(|tag| tag.into_str().to_uppercase()),
+                tag().prop_map(|tag| tag.into_str().to_owned()),
                 any::<String>(),
             ],
             0..24,
@@ -101,10 +101,10 @@ proptest! {
         tag in tag(),
     ) {
         let content = pieces.concat();
-        let name = tag.0;
+        let name = tag.into_str();
         let whole = tagged(tag, &[("input", &content)], &content);
         let visible: String = whole.chars().filter(|c| !is_invisible(*c)).collect();
-        let names = Tag::ALL.map(|tag| tag.0);
+        let names = Tag::VARIANTS.iter().map(Tag::into_str).collect::<Vec<_>>();
         let any_tag = Regex::new(&format!(r"(?i)<[\s/]*({})([^a-z0-9_.:-]|$)", names.join("|"))).unwrap();
         prop_assert_eq!(any_tag.find_iter(&visible).count(), 2);
         let opening = format!("<{name} input=\"");

@@ -168,7 +168,7 @@ impl<'c> AgentRun<'c> {
             return instructions.to_owned();
         };
         let path = [("path", AGENTS_FILE)];
-        let conventions = tagged(Tag::PROJECT_CONVENTIONS, &path, conventions);
+        let conventions = tagged(Tag::ProjectConventions, &path, conventions);
         format!("{instructions}\n{CONVENTIONS}\n\n{conventions}\n")
     }
 

@@ -78,7 +78,7 @@ fn shown_file(place: &ChatPlace<'_>, path: &str) -> Option<Result<String, String
         Ok(output) => {
             let content = bounded(&censored(place, &output.text), OUTPUT_LIMIT);
             let file = format!("path: {path}\n\n{content}");
-            Ok(tagged(Tag::FILE, &[], &file))
+            Ok(tagged(Tag::File, &[], &file))
         }
         // The hint is meant for the model.
         Err(ToolError::Failed(failure)) => Err(failure.message),
@@ -122,7 +122,7 @@ pub fn expand(
         // A project's file must not give itself more freedom.
         let is_freer = mode == Mode::AutoPilot || now == Mode::Planning;
         if is_freer && is_projects && !may_switch(place, user, name, mode)? {
-            let title = mode.title();
+            let title = mode.into_str();
             let problem = format!("it wants to switch to {title}, which was not allowed");
             return Ok(Err(problem));
         }
@@ -162,7 +162,7 @@ fn may_switch(
     let Some(user) = user else {
         return Ok(false);
     };
-    let title = mode.title();
+    let title = mode.into_str();
     let question = Question {
         sentence: format!("`/{name}` is the project's, and wants to switch to {title}. May it?"),
         tool: title.to_ascii_lowercase(),

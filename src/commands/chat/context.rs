@@ -149,7 +149,7 @@ impl ContextFiles {
     /// Formats a file's path and content, enclosed in tags.
     fn tagged(&self, file: &ContextFile) -> Option<String> {
         let content = format!("Path: {}\n\n{}", self.name(&file.path), file.text()?);
-        Some(tagged(Tag::PROJECT_CONVENTIONS, &[], &content))
+        Some(tagged(Tag::ProjectConventions, &[], &content))
     }
 
     fn warning(&self, file: &ContextFile) -> Option<String> {

@@ -43,7 +43,7 @@ pub fn run_for_user(place: &ChatPlace<'_>, command: &str, is_screen: bool) -> Re
         rest = (output.command == CommandEnd::InBackground).then_some(output_file);
         let report = format!("The user has run this command:\n$ {shown}\n{text}");
         let attributes = [("tool", &*EXECUTE_COMMAND.name)];
-        let result = tagged(Tag::TOOL_RESULT, &attributes, &report);
+        let result = tagged(Tag::ToolResult, &attributes, &report);
         conversation.say(HistoryMessage::tagged(result));
         run.save(&Purpose::STEP, conversation)?;
         place.context.interrupt.check()?;

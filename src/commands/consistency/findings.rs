@@ -83,7 +83,7 @@ fn prompt<'p>(report: &'p str, files: &'p str) -> Prompt<'p> {
 /// Returns the schema of the reply.
 fn form() -> Value {
     let text = json!({"type": "string"});
-    let levels = Severity::ALL.map(Severity::name);
+    let levels = Severity::ALL.map(<&str>::from);
     json!({"type": "object", "required": ["findings"], "additionalProperties": false, "properties": {
         "findings": {"type": "array", "maxItems": MOST, "items": {
             "type": "object", "additionalProperties": false,

@@ -1,30 +1,15 @@
 //! The branches that specialists work on, each cloned from another one. Plain data.
 
+use strum::{EnumString, IntoStaticStr, VariantArray};
+
 /// An agent that works on a branch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum Specialist {
     /// Implements and fixes the task, and publishes the work.
     ClaudeCode,
     /// Reviews the work.
     Codex,
-}
-
-impl Specialist {
-    /// All specialists.
-    pub const ALL: [Self; 2] = [Self::ClaudeCode, Self::Codex];
-
-    /// Returns the name used by models and servers.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::ClaudeCode => "claude_code",
-            Self::Codex => "codex",
-        }
-    }
-
-    /// Returns the specialist with this name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|agent| agent.name() == name)
-    }
 }
 
 /// The state of the agent on a branch.

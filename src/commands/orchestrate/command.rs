@@ -402,9 +402,9 @@ impl Orchestration<'_, '_> {
             return Ok(None);
         };
         let prompt = publishing.prompt(&place.task, &place.settings.workspace_dir);
-        let mut input = json!({"agent": Specialist::ClaudeCode.name(), "prompt": prompt});
+        let mut input = json!({"agent": Specialist::ClaudeCode.into_str(), "prompt": prompt});
         if let Some((agent, at)) = specialists.lineage.borrow().publishing() {
-            input = json!({"agent": agent.name(), "branch_id": at.id});
+            input = json!({"agent": agent.into_str(), "branch_id": at.id});
         }
         let used = self
             .run
@@ -425,7 +425,7 @@ fn limit_hit(lineage: &BranchTracker) -> Option<OrchestrateError> {
         return Some(OrchestrateError::IterationLimit(record.iterations));
     }
     let late = record.branches.iter().nth_back(1)?;
-    let agent = Specialist::named(&late.agent)?.name();
+    let agent = late.agent.parse::<Specialist>().ok()?.into_str();
     (late.id != record.latest_branch_id).then(|| OrchestrateError::BranchTimeout {
         branch: late.id.clone(),
         agent,

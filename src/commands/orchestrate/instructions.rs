@@ -38,6 +38,8 @@ pub fn initial_messages(
 
 #[cfg(test)]
 mod tests {
+    use strum::VariantArray as _;
+
     use super::super::branches::{REVIEW_LOG, Specialist, WORKLOG, in_workspace};
     use super::super::report::FinalReport;
     use super::super::specialists::MAX_REVIEWS;
@@ -60,8 +62,8 @@ mod tests {
                     .any(|known| known.name == word)
             }));
         }
-        for agent in Specialist::ALL {
-            assert!(prompt.contains(&format!("- `{}` is ", agent.name())));
+        for agent in Specialist::VARIANTS {
+            assert!(prompt.contains(&format!("- `{}` is ", agent.into_str())));
         }
         for file in [WORKLOG, REVIEW_LOG] {
             let path = in_workspace("/home/pan/workspace", file);

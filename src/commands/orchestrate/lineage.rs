@@ -53,14 +53,14 @@ impl BranchTracker {
     pub fn last_success(&self) -> Option<(Specialist, &str)> {
         let mut records = self.record.branches.iter();
         let record = records.find(|record| record.id == self.latest())?;
-        Some((Specialist::named(&record.agent)?, &record.id))
+        Some((record.agent.parse().ok()?, &record.id))
     }
 
     /// Returns the agent that is being waited for, and the record of its branch.
     pub fn waiting(&self) -> Option<(Specialist, BranchRecord)> {
         let last = self.record.branches.last();
         let last = last.filter(|last| self.record.waiting_for.as_ref() == Some(&last.id))?;
-        Some((Specialist::named(&last.agent)?, last.clone()))
+        Some((last.agent.parse().ok()?, last.clone()))
     }
 
     /// Returns the agent that is being waited for, if it publishes the work, and the record of its branch.
@@ -95,7 +95,7 @@ impl BranchTracker {
 
     /// Records that an agent, which may be about to publish the work, is being started.
     pub fn starting(&mut self, agent: Specialist, publishes: bool) {
-        self.record.starting = Some(agent.name().to_owned());
+        self.record.starting = Some(agent.into_str().to_owned());
         self.record.publishes = publishes;
     }
 
@@ -106,7 +106,7 @@ impl BranchTracker {
         self.record.branches.push(BranchRecord {
             id: id.to_owned(),
             parent: parent.to_owned(),
-            agent: agent.name().to_owned(),
+            agent: agent.into_str().to_owned(),
             status: String::new(),
             seconds: Seconds::default(),
             verdict: None,
@@ -131,14 +131,14 @@ impl BranchTracker {
     pub fn succeeded(&mut self) {
         if let Some(last) = self.record.branches.last() {
             self.record.latest_branch_id.clone_from(&last.id);
-            self.record.iterations += u32::from(last.agent == Specialist::Codex.name());
+            self.record.iterations += u32::from(last.agent == Specialist::Codex.into_str());
         }
     }
 
     /// Records the verdict of a review on this branch; returns `true` if it is new.
     pub fn reviewed(&mut self, branch: &str, verdict: ReviewVerdict) -> bool {
         let mut records = self.record.branches.iter_mut();
-        let reviewer = Specialist::Codex.name();
+        let reviewer = Specialist::Codex.into_str();
         let record = records.find(|record| record.id == branch && record.agent == reviewer);
         record.is_some_and(|record| record.verdict.replace(verdict) != Some(verdict))
     }

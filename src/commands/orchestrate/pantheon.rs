@@ -78,7 +78,7 @@ impl Pantheon<'_> {
         project: &str,
     ) -> Result<String, ToolError> {
         let arguments = json!({"project_name": project, "parent_branch_id": parent,
-            "shared_prompt_sequence": [prompt], "num_branches": 1, "agent": agent.name()});
+            "shared_prompt_sequence": [prompt], "num_branches": 1, "agent": agent.into_str()});
         let answer = self.call(EXPLORE, arguments, Repeat::UnlessBegun)?;
         let id = id_in(&answer).map(str::to_owned);
         id.ok_or_else(|| {

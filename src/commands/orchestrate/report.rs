@@ -72,7 +72,7 @@ pub fn missing_review(
     let branch = match lineage.last_success() {
         Some((Specialist::Codex, branch)) => branch,
         Some((agent, branch)) => {
-            let (agent, reviewer) = (agent.name(), Specialist::Codex.name());
+            let (agent, reviewer) = (agent.into_str(), Specialist::Codex.into_str());
             let why = format!(
                 "the last run that succeeded, on branch `{branch}`, is by `{agent}`, and no review by `{reviewer}`"
             );

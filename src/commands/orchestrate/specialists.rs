@@ -223,7 +223,7 @@ impl Specialists<'_> {
             if state.progress != BranchProgress::Running {
                 self.lineage.borrow_mut().ended();
                 self.watcher.event(&Event::BranchEnded {
-                    agent: agent.name().to_owned(),
+                    agent: agent.into_str().to_owned(),
                     branch: id.to_owned(),
                     status: state.status.clone(),
                     took: waited,
@@ -242,7 +242,7 @@ impl Specialists<'_> {
             if left.is_zero() {
                 return Err(OrchestrateError::BranchTimeout {
                     branch: id.to_owned(),
-                    agent: agent.name(),
+                    agent: agent.into_str(),
                     waited,
                 }
                 .into());
@@ -250,7 +250,7 @@ impl Specialists<'_> {
             // The record of the branches also serves as the run's heartbeat.
             self.report_change()?;
             self.watcher.event(&Event::Waiting {
-                agent: agent.name().to_owned(),
+                agent: agent.into_str().to_owned(),
                 branch: id.to_owned(),
                 status: state.status.clone(),
                 waited,
@@ -279,7 +279,7 @@ impl Specialists<'_> {
             "" => "it has said nothing".to_owned(),
             end => format!("the end of what it says:\n{end}"),
         };
-        let message = format!("`{}` has failed on branch `{id}`; {end}", agent.name());
+        let message = format!("`{}` has failed on branch `{id}`; {end}", agent.into_str());
         let lineage = self.lineage.borrow();
         let latest = lineage.latest();
         let hint = format!("the work goes on from branch `{latest}`, as before");
@@ -291,7 +291,7 @@ impl Specialists<'_> {
         let ToolError::Failed(failure) = error else {
             return error;
         };
-        let (message, agent) = (failure.message, agent.name());
+        let (message, agent) = (failure.message, agent.into_str());
         let message = format!("it is not known what has become of branch `{id}`: {message}");
         let lineage = self.lineage.borrow();
         let latest = lineage.latest();

@@ -145,7 +145,7 @@ fn resumable(context: &Context<'_>) -> Result<Vec<(String, String)>, Error> {
     let state = |run: &PastRun| match &run.record {
         None => Some(run.state(project))
             .filter(|state| *state != UnrecordedState::Running)
-            .map(|state| state.word().to_owned()),
+            .map(|state| state.into_str().to_owned()),
         Some(record) => {
             let is_finished = record.orchestration.as_ref()?.is_finished;
             (!is_finished).then(|| record.exit.name.to_string())

@@ -68,8 +68,8 @@ impl Tool for ExecuteAgent<'_, '_> {
             return Err(OrchestrateError::IterationLimit(reviews).into());
         }
         let name = arguments.get("agent");
-        let unknown = || invalid(format!("there is no agent `{name}`"));
-        let agent = Specialist::named(name).ok_or_else(unknown)?;
+        let unknown = |_| invalid(format!("there is no agent `{name}`"));
+        let agent: Specialist = name.parse().map_err(unknown)?;
         let prompt = arguments.get("prompt");
         if prompt.trim().is_empty() {
             return Err(invalid("`prompt` is blank".to_owned()));
@@ -130,6 +130,8 @@ mod tests {
     use serde_json::Value;
 
     use super::super::scripted::{Scripted, failed_state, succeeded};
+    use strum::VariantArray as _;
+
     use super::*;
 
     /// Calls a tool. Returns its data, or the code and message of its failure.
@@ -145,8 +147,11 @@ mod tests {
     #[test]
     fn the_agents_are_those_that_there_are() {
         let schema = EXECUTE_AGENT.schema();
-        let names = Specialist::ALL.map(Specialist::name);
-        assert_eq!(schema["properties"]["agent"]["enum"], json!(names));
+        let names = Specialist::VARIANTS.iter().map(Specialist::into_str);
+        assert_eq!(
+            schema["properties"]["agent"]["enum"],
+            json!(names.collect::<Vec<_>>())
+        );
         assert_eq!(schema["required"], json!(["agent", "prompt"]));
         assert_eq!(READ_ARTIFACT.schema()["required"], json!(["path"]));
     }

@@ -584,7 +584,7 @@ impl Worker<'_> {
         });
         PlanRecord {
             document: self.document().path.display().to_string(),
-            status: plan.status.word().into(),
+            status: plan.status.into_str().into(),
             steps: steps.collect(),
         }
     }

@@ -195,7 +195,7 @@ impl PlanDocument {
             }
         }
         if before.status != after.status {
-            self.set_front("status", after.status.word());
+            self.set_front("status", after.status.into_str());
         }
         if before.goal != after.goal
             && let Some(at) = self.heading(PlanPart::Title)
@@ -211,7 +211,7 @@ impl PlanDocument {
     /// Fails if the document is now too long to be read again. It must then not be written.
     pub fn save(&mut self, now: i64) -> Result<(), PlanDocumentError> {
         let (now, version) = (now.to_string(), self.version().saturating_add(1));
-        for (key, value) in [("status", self.status().word()), ("createdAt", &now)] {
+        for (key, value) in [("status", self.status().into_str()), ("createdAt", &now)] {
             if self.front_value(key).is_none() {
                 self.set_front(key, value);
             }

@@ -7,6 +7,7 @@ use std::fmt;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
+use strum::{IntoStaticStr, VariantArray};
 
 use crate::sys::text::one_line;
 
@@ -33,8 +34,11 @@ pub struct Plan {
 }
 
 /// The status of a plan.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr, VariantArray,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum PlanStatus {
     /// Not started.
     #[default]
@@ -50,26 +54,12 @@ pub enum PlanStatus {
 }
 
 impl PlanStatus {
-    /// All statuses, each with its word in a document.
-    pub(crate) const ALL: [(Self, &str); 5] = [
-        (Self::Planning, "planning"),
-        (Self::InProgress, "in_progress"),
-        (Self::Blocked, "blocked"),
-        (Self::Completed, "completed"),
-        (Self::Failed, "failed"),
-    ];
-
-    /// Returns the word for the status in a document.
-    pub fn word(self) -> &'static str {
-        Self::ALL[self as usize].1
-    }
-
     /// Parses the status word at the beginning of a text, ignoring case; an unknown word stands for `Planning`.
     pub(crate) fn of(text: &str) -> Self {
         let text = text.to_lowercase().replace([' ', '-'], "_");
-        let mut all = Self::ALL.into_iter();
-        let found = all.find(|(_, word)| text.starts_with(word));
-        found.map(|(status, _)| status).unwrap_or_default()
+        let mut all = Self::VARIANTS.iter().copied();
+        let found = all.find(|status| text.starts_with(status.into_str()));
+        found.unwrap_or_default()
     }
 }
 

@@ -12,6 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, FixedOffset, NaiveDate, Utc};
+use strum::IntoStaticStr;
 
 use super::folders::{names, relative};
 use super::past_step::PastStep;
@@ -54,7 +55,8 @@ pub struct PastRun {
 }
 
 /// The state of a run that has no record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "lowercase", const_into_str)]
 pub enum UnrecordedState {
     /// The run is in progress.
     Running,
@@ -62,17 +64,6 @@ pub enum UnrecordedState {
     Unfinished,
     /// The run was killed.
     Killed,
-}
-
-impl UnrecordedState {
-    /// Returns the state's name in lists.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Unfinished => "unfinished",
-            Self::Killed => "killed",
-        }
-    }
 }
 
 /// The changes made by a run.

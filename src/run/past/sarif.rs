@@ -96,7 +96,7 @@ impl<'r> From<&'r ReportFinding> for Reported<'r> {
     fn from(finding: &'r ReportFinding) -> Self {
         let quote =
             Some(finding.quote.trim()).filter(|quote| finding.file.is_some() && !quote.is_empty());
-        let (level, identity) = (finding.severity.name(), quote.unwrap_or(&finding.title));
+        let (level, identity) = (finding.severity.into_str(), quote.unwrap_or(&finding.title));
         let place = (finding.file.as_deref(), finding.line);
         Self {
             message: format!("{}: {}", finding.title, finding.message).into(),

@@ -99,7 +99,7 @@ fn left(status: &Status, mode: Option<Mode>, model: Option<&String>) -> Line<'st
             Mode::Planning => Color::Blue,
         };
         let style = theme::PLAIN.fg(color).add_modifier(Modifier::BOLD);
-        spans.push(Span::styled(format!("{} Mode", mode.title()), style));
+        spans.push(Span::styled(format!("{} Mode", mode.into_str()), style));
     }
     if let Some(model) = model.filter(|model| !model.is_empty()) {
         let bar = if mode.is_some() { " | " } else { "" };

@@ -167,8 +167,8 @@ impl PermissionFile {
         let tools = self.holding.permissions.iter();
         let rules = self.holding.commands.iter();
         let lines: String = tools
-            .map(|rule| line(&rule.tool, rule.action.name()))
-            .chain(rules.map(|rule| line(&rule_words(&rule.prefix), rule.action.name())))
+            .map(|rule| line(&rule.tool, rule.action.into_str()))
+            .chain(rules.map(|rule| line(&rule_words(&rule.prefix), rule.action.into_str())))
             .collect();
         let path = self.path();
         let origin = if path.exists() {

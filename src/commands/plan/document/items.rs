@@ -131,7 +131,7 @@ pub fn write(part: PlanPart, plan: &Plan) -> Vec<String> {
     let rejected = |decision| write_decision(decision, "Alternative", "Rejected");
     let criteria = plan.acceptance_criteria.iter();
     let items: Vec<String> = match part {
-        PlanPart::Title => vec![format!("**Status:** {}", plan.status.word())],
+        PlanPart::Title => vec![format!("**Status:** {}", plan.status.into_str())],
         PlanPart::Goal => write_goal(&plan.goal).into_iter().collect(),
         PlanPart::Criteria => criteria.map(write_criterion).collect(),
         PlanPart::Made => plan.decisions_made.iter().map(made).collect(),

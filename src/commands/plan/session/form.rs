@@ -220,7 +220,7 @@ impl SessionForm for PlanSessionFile {
     fn state_name(state: SessionState) -> &'static str {
         match state {
             SessionState::Complete => "completed",
-            other => other.name(),
+            other => other.into_str(),
         }
     }
 

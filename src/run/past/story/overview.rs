@@ -243,7 +243,7 @@ fn branch(branch: &BranchRecord) -> Row {
         "" => "not heard of",
         status => status,
     };
-    let verdict = branch.verdict.map(ReviewVerdict::word).unwrap_or_default();
+    let verdict = branch.verdict.map_or("", |verdict| verdict.into_str());
     let texts = [&branch.id, &branch.parent, &branch.agent, status, verdict];
     Row {
         outcome: branch.verdict.map(|it| it == ReviewVerdict::Clean),

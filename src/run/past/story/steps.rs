@@ -70,7 +70,7 @@ fn asked(step: &Step) -> Option<String> {
         .as_ref()
         .filter(|served| *served != model)
         .map(|served| format!("{served} for "));
-    let tier = step.tier.map(|tier| format!(" ({})", tier.word()));
+    let tier = step.tier.map(|tier| format!(" ({})", tier.into_str()));
     let used = step.usage.map(|usage| {
         let (input, output) = (grouped(usage.input_tokens), grouped(usage.answered()));
         format!(", {input} tokens in, {output} out")
@@ -344,7 +344,7 @@ fn row(past: &PastStep) -> Row {
     let micros = |duration: Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
     let step = &past.step;
     let (outcome, words) = ended(past);
-    let tier = step.tier.map(|tier| format!(" ({})", tier.word()));
+    let tier = step.tier.map(|tier| format!(" ({})", tier.into_str()));
     let model = step
         .model
         .as_ref()

@@ -3,6 +3,7 @@
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
+use strum::IntoStaticStr;
 
 use crate::agent::judge::LOOKS;
 use crate::agent::tool::ToolSpec;
@@ -32,8 +33,11 @@ pub enum Choice {
 }
 
 /// The action for a call, from least to most restrictive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, IntoStaticStr,
+)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase", const_into_str)]
 pub enum PermissionAction {
     /// Allows the call, unless such calls are always asked about.
     Always,
@@ -41,17 +45,6 @@ pub enum PermissionAction {
     Ask,
     /// Refuses the call.
     Never,
-}
-
-impl PermissionAction {
-    /// Returns the action's name in the file.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Always => "always",
-            Self::Ask => "ask",
-            Self::Never => "never",
-        }
-    }
 }
 
 /// The entry for a tool.

@@ -3,6 +3,7 @@
 use super::*;
 use crate::commands::plan::types::{Criterion, LogEntry, PlanDecision, PlanTask};
 use proptest::prelude::*;
+use strum::VariantArray as _;
 
 /// Joins a text into one line, in the form of a document.
 fn one_line(text: &str) -> String {
@@ -179,7 +180,7 @@ fn tasks() -> impl Strategy<Value = Vec<PlanTask>> {
 }
 
 fn any_plan() -> impl Strategy<Value = Plan> {
-    let status = prop::sample::select(PlanStatus::ALL.map(|(status, _)| status).to_vec());
+    let status = prop::sample::select(PlanStatus::VARIANTS);
     let fields = (time(), time(), 1_u64..9);
     let metadata = fields.prop_map(|(created_at, updated_at, version)| PlanMetadata {
         created_at,
