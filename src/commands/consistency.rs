@@ -15,6 +15,7 @@ use super::error::CommandError;
 use super::output_file::{self, OutputFile};
 use super::sections;
 use crate::model::prompt::Prompt;
+use crate::model::thoughts::behind_thoughts;
 use crate::model::{Reply, StepId};
 use crate::project::rollup;
 use crate::record::finding::{ReportFinding, Severity};
@@ -181,7 +182,8 @@ fn report(
     let (reply, ()) = run.ask(&ready.models, &StepId::REPORT, prompt, |_| ())?;
     context.interrupt.check()?;
     let note = parts.map_or_else(String::new, |parts| seen(parts, &reply));
-    let text = context.redactor.text(&reply.text);
+    let said = behind_thoughts(&reply.text).unwrap_or(&reply.text);
+    let text = context.redactor.text(said.trim_start_matches(['\r', '\n']));
     let seen = context.redactor.text(&note);
     let path = context.project.consistency_report();
     atomic_file::replace(&path, |file| {

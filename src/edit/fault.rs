@@ -149,6 +149,9 @@ pub enum FaultKind {
         .path.escape_debug()
     )]
     OutOfPlace { path: String, mark: String },
+    /// Blocks stand before the end of a thought.
+    #[error("this ends a thought, and blocks stand before it: put all blocks behind it")]
+    Thought,
     /// Two blocks name the same file.
     #[error("`{}` has a block on line {first} already: put all of a file into one block", .path.escape_debug())]
     NamedTwice { path: String, first: usize },

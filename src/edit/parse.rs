@@ -11,6 +11,7 @@ use memchr::{memchr, memchr_iter, memmem};
 use super::beneath::ancestors;
 use super::{EditKind, FaultKind, FileEdit, Replacement, ReplyFault};
 use crate::model::ReplyFormat;
+use crate::model::thoughts::{behind_thoughts, ends_thought};
 use crate::sys::numbers::counted;
 
 /// The shortest fence: three carets.
@@ -63,8 +64,16 @@ pub fn parse(reply: &str) -> ParsedReply {
     parse_as(reply, ReplyFormat::Whole)
 }
 
-/// Parses a reply. Files with replacements have these as their `parts`, not located yet, and no content.
+/// Parses a reply, without the thoughts at its beginning. Files with replacements have these as their `parts`, not
+/// located yet, and no content.
 pub(super) fn parse_as(reply: &str, format: ReplyFormat) -> ParsedReply {
+    let Some(rest) = behind_thoughts(reply) else {
+        let endless = "all of it is thought, since no `</think>` follows".to_owned();
+        return ParsedReply {
+            incomplete: Some(endless),
+            ..ParsedReply::default()
+        };
+    };
     let mut parser = Parser {
         reply,
         has_marks: format == ReplyFormat::Edits,
@@ -72,18 +81,19 @@ pub(super) fn parse_as(reply: &str, format: ReplyFormat) -> ParsedReply {
         ..Parser::default()
     };
     let bytes = reply.as_bytes();
-    let (mut number, mut done) = (1, 0);
-    for start in memmem::find_iter(bytes, FENCE) {
+    let mut done = reply.len() - rest.len();
+    let mut number = 1 + memchr_iter(b'\n', &bytes[..done]).count();
+    for start in memmem::find_iter(rest.as_bytes(), FENCE).map(|at| at + reply.len() - rest.len()) {
         if start > 0 && bytes[start - 1] != b'\n' {
             continue;
         }
-        parser.text(&reply[done..start]);
+        parser.text(number, &reply[done..start]);
         number += memchr_iter(b'\n', &bytes[done..start]).count();
         done = memchr(b'\n', &bytes[start..]).map_or(bytes.len(), |end| start + end + 1);
         parser.fence(number, start, &reply[start..done]);
         number += 1;
     }
-    parser.text(&reply[done..]);
+    parser.text(number, &reply[done..]);
     parser.finish()
 }
 
@@ -91,7 +101,7 @@ pub(super) fn parse_as(reply: &str, format: ReplyFormat) -> ParsedReply {
 pub fn incomplete(reply: &str, format: ReplyFormat) -> Option<ParsedReply> {
     // Most replies of whole files have no such line, and need not be parsed.
     let has_done = || memmem::find(reply.as_bytes(), b"^^^done ").is_some();
-    if format == ReplyFormat::Whole && !has_done() {
+    if format == ReplyFormat::Whole && behind_thoughts(reply).is_some() && !has_done() {
         return None;
     }
     let parsed = parse_as(reply, format);
@@ -137,10 +147,15 @@ struct Parser<'r> {
 }
 
 impl<'r> Parser<'r> {
-    /// Handles the lines up to the next fence.
-    fn text(&mut self, text: &str) {
-        if self.open.is_none() {
-            self.parsed.prose.push_str(text);
+    /// Handles the lines up to the next fence, the first of which has this number.
+    fn text(&mut self, number: usize, text: &str) {
+        if self.open.is_some() {
+            return;
+        }
+        self.parsed.prose.push_str(text);
+        let mut lines = text.lines().filter(|_| !self.parsed.edits.is_empty());
+        if let Some(at) = lines.position(ends_thought) {
+            self.fault(number + at, FaultKind::Thought);
         }
     }
 

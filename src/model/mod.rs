@@ -40,6 +40,7 @@ mod step_id;
 pub(crate) mod table;
 #[cfg(test)]
 mod tests;
+pub(crate) mod thoughts;
 mod tier;
 pub mod tokens;
 pub(crate) mod usage;

@@ -33,7 +33,6 @@ pub use self::instructions::PlainReplies;
 use self::lines::{ReplyLine, joined, with_inner_blocks};
 use self::response::{Response, response};
 use self::sections::Sections;
-pub(in crate::agent) use self::thoughts::behind_thoughts;
 use super::{Decision, Fault, Offer, Protocol, Turn};
 use crate::agent::tool::{ParameterKind, Toolbox};
 use crate::model::message::Call;

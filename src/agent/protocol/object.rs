@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::Fault;
-use super::markdown::behind_thoughts;
+use crate::model::thoughts::behind_thoughts;
 use crate::sys::fences::enclosed;
 use crate::sys::positions::{Entries, Misplaced, Positions};
 use crate::sys::text::{BYTE_ORDER_MARK, one_line};

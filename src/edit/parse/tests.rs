@@ -32,6 +32,31 @@ fn a_reply_writes_and_removes_files() {
 }
 
 #[test]
+fn blocks_in_thoughts_are_no_edits() {
+    let draft = "Delete it?\n^^^a\n^^^delete\nNo.\n";
+    let reply = format!("\n<think>\n{draft}</think>\n\n^^^c\nnew\n^^^end\n");
+    assert_eq!(summary(&reply), Ok(vec!["c=new\n".to_owned()]));
+    assert_eq!(parse(&reply).edits[0].line, 9);
+    let endless = format!("<think>\n{draft}");
+    let parsed = incomplete(&endless, ReplyFormat::Whole).unwrap();
+    assert!(parsed.edits.is_empty() && parsed.incomplete.is_some());
+    // Without its beginning, it cannot be told which blocks are meant.
+    for reply in [
+        format!("{draft}</think>\n^^^c\nnew\n^^^end\n"),
+        format!("{draft}So be it.</thinking>\n"),
+    ] {
+        let fault = "this ends a thought, and blocks stand before it: put all blocks behind it";
+        let faults = summary(&reply).unwrap_err();
+        assert!(
+            faults.len() == 1 && faults[0].ends_with(fault),
+            "{faults:?}"
+        );
+    }
+    let plain = "Thinking is over.\n</think>\n^^^a\n</think>\n^^^end\n";
+    assert_eq!(summary(plain), Ok(vec!["a=</think>\n".to_owned()]));
+}
+
+#[test]
 fn text_outside_blocks_is_prose() {
     let reply = "Before.\n\n^^^a\nbody\n^^^end\nBetween.\n^^^b\n^^^delete\nBehind.";
     assert_eq!(parse(reply).prose, "Before.\n\nBetween.\nBehind.");

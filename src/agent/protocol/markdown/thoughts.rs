@@ -6,20 +6,7 @@
 
 use super::super::Fault;
 use super::lines::{ReplyLine, lines};
-
-const OPENING: [&str; 2] = ["<think>", "<thinking>"];
-const CLOSING: [&str; 2] = ["</think>", "</thinking>"];
-
-/// Returns the text without the thoughts at its very beginning; `None` if it consists of thoughts only.
-pub fn behind_thoughts(mut text: &str) -> Option<&str> {
-    loop {
-        let bare = text.trim_start();
-        if !OPENING.iter().any(|tag| bare.starts_with(tag)) {
-            return Some(text);
-        }
-        text = CLOSING.iter().find_map(|tag| bare.split_once(tag))?.1;
-    }
-}
+use crate::model::thoughts::{self, CLOSING, OPENING, behind_thoughts};
 
 /// Returns the lines of a reply without its thoughts.
 ///
@@ -61,9 +48,7 @@ pub fn lines_without_thoughts(text: &str) -> Result<Vec<ReplyLine<'_>>, Fault> {
 
 /// Returns whether a line begins or ends with a closing thought tag, or has a header after one.
 pub fn ends_thought(line: &ReplyLine<'_>) -> bool {
-    let text = line.text().trim();
-    let ends = |tag: &&str| text.starts_with(*tag) || text.ends_with(*tag);
-    CLOSING.iter().any(ends) || behind_tag(line).is_some_and(|rest| rest.is_header())
+    thoughts::ends_thought(line.text()) || behind_tag(line).is_some_and(|rest| rest.is_header())
 }
 
 /// Returns the rest of the line after the first closing thought tag.
