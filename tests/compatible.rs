@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::agent::{AgentProject, PASS};
+use crate::support::chat::ChatProject;
 use crate::support::{Answer, ModelServer, TestProject};
 
 fn chunk(delta: &Value, finish: Option<&str>) -> String {
@@ -93,6 +94,66 @@ fn another_fault_of_the_request_is_not_sent_again() {
     let server = ModelServer::start([]);
     project(&server.url(), "").run(&["--stream"]).exits(4);
     assert_eq!(server.requests().len(), 1);
+}
+
+#[test]
+fn an_error_in_an_answer_with_a_success_status_is_retried_as_its_status_would_be() {
+    let event = |error: &Value| {
+        let body = format!("data: {}\n\n", json!({"error": error}));
+        Answer::new(200, &[("content-type", "Text/Event-Stream")], body)
+    };
+    let whole = |error: &Value| Answer::new(200, &[], json!({"error": error}).to_string());
+    let bad_gateway = json!({"code": 502, "message": "Provider returned error"});
+    let failed = json!({"type": "server_error", "message": "The server had an error"});
+    for (first, arguments) in [
+        (event(&bad_gateway), &["--stream"][..]),
+        (event(&failed), &["--stream"]),
+        (whole(&bad_gateway), &["--stream"]),
+        (whole(&failed), &[]),
+    ] {
+        let server = ModelServer::start([first, stream(WRITE, Some("stop"), DONE)]);
+        let project = project(&server.url(), "").build("exit 0");
+        project.run(arguments).exits(0);
+        assert_eq!(server.requests().len(), 2);
+    }
+    for (error, reason) in [
+        (
+            json!({"code": 402, "message": "Insufficient credits"}),
+            "quota",
+        ),
+        (json!({"code": 401, "message": "No auth"}), "server"),
+    ] {
+        let server = ModelServer::start([event(&error)]);
+        let project = project(&server.url(), "").build("exit 0");
+        let run = project.run(&["--stream"]).exits(4);
+        assert_eq!(run.result()["error"]["reason"], reason, "{error}");
+        assert_eq!(server.requests().len(), 1);
+    }
+}
+
+#[test]
+fn roles_alternate_where_the_servers_template_wants_them_to() {
+    let refusal = json!({"error": {"code": 500, "message": "Jinja Exception: After the optional system message, \
+        conversation roles must alternate user and assistant roles except for tool calls and results."}});
+    let server = ModelServer::start([
+        Answer::error(500, &refusal),
+        stream("Hello.", Some("stop"), DONE),
+    ]);
+    let table = json!({"models": {"local": {"provider": "openai", "baseUrl": format!("{}/v1", server.url())}}});
+    let (chat, _anthropic) = ChatProject::scripted([]);
+    let chat = chat.with_file("agent-config/models.json", table.to_string());
+    let printed = chat.run(&["-p", "hi", "--model", "local"]).exits(0);
+    assert!(printed.stdout.contains("Hello."), "{}", printed.stdout);
+    let roles = |nth: usize| -> Vec<String> {
+        let body = server.requests()[nth].json();
+        let messages = body["messages"].as_array().unwrap().iter();
+        let roles = messages.map(|message| message["role"].as_str().unwrap().to_owned());
+        roles.collect()
+    };
+    assert!(roles(0).len() > 2 && roles(0)[1..].iter().all(|role| role == "user"));
+    assert_eq!(roles(1), ["system", "user"]);
+    let all = |nth: usize| server.requests()[nth].json()["messages"].to_string();
+    assert!(all(1).contains("hi"), "{}", all(1));
 }
 
 #[test]

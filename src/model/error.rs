@@ -59,12 +59,19 @@ pub enum FailureKind {
 }
 
 impl FailureKind {
-    /// Maps one of Anthropic's error codes, which proxies in front of it pass on, to a kind of failure.
+    /// Maps an error code to a kind of failure: a word of Anthropic's, OpenAI's or Google's, which proxies in front of
+    /// them pass on, or the status that the answer would have had, as OpenRouter sends it.
     pub(super) fn of(code: Option<&str>) -> Self {
-        match code {
-            Some("overloaded_error") => Self::Overload,
-            Some("api_error" | "rate_limit_error" | "timeout_error") => Self::Transient,
-            Some("invalid_request_error") => Self::BadRequest,
+        let code = code.unwrap_or_default();
+        match (code, code.parse().unwrap_or_default()) {
+            ("overloaded_error" | "UNAVAILABLE", _) | (_, 429 | 503 | 529) => Self::Overload,
+            (
+                "api_error" | "rate_limit_error" | "timeout_error" | "server_error" | "INTERNAL",
+                _,
+            )
+            | ("rate_limit_exceeded" | "RESOURCE_EXHAUSTED" | "DEADLINE_EXCEEDED", _)
+            | (_, 408 | 500..=599) => Self::Transient,
+            ("invalid_request_error", _) | (_, 400 | 413) => Self::BadRequest,
             _ => Self::Other,
         }
     }
@@ -104,7 +111,8 @@ impl VendorError {
 
     /// Returns whether an error in an answer with a success status is transient.
     pub(super) fn may_pass(&self) -> bool {
-        matches!(self.failure, FailureKind::Overload | FailureKind::Transient)
+        let is_transient = matches!(self.failure, FailureKind::Overload | FailureKind::Transient);
+        is_transient && !self.quota_spent
     }
 }
 
@@ -409,7 +417,9 @@ impl ModelError {
             Self::Status { status, vendor, .. } => {
                 matches!(status, 429 | 503 | 529) && !vendor.quota_spent
             }
-            Self::ErrorInAnswer(vendor) => vendor.failure == FailureKind::Overload,
+            Self::ErrorInAnswer(vendor) => {
+                vendor.failure == FailureKind::Overload && vendor.may_pass()
+            }
             Self::NoTimeLeft { error, .. } => error.is_overload(),
             _ => false,
         }
@@ -434,7 +444,10 @@ impl ModelError {
 
     /// Returns whether the vendor rejected the key.
     pub fn refuses_key(&self) -> bool {
-        matches!(self, Self::Status { status, vendor, .. } if vendor.bad_key || matches!(status, 401 | 403))
+        let is_it = |status, vendor: &VendorError| {
+            vendor.bad_key || status == 401 || status == 403 && !vendor.is_flagged()
+        };
+        matches!(self, Self::Status { status, vendor, .. } if is_it(*status, vendor))
     }
 
     /// Returns the configuration of the call that failed.
@@ -450,7 +463,7 @@ impl ModelError {
         match self {
             Self::Blocked { .. } | Self::Refused { .. } => true,
             Self::CutShort { end, .. } => *end == End::Refused,
-            _ => false,
+            _ => self.says(VendorError::is_flagged),
         }
     }
 

@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 use super::error::one_line;
 use super::openai::plain_name;
 use super::{
-    Delivery, End, Endpoint, Listener, ModelError, ModelSpec, ReasoningEffort, Reply, Spent, Tier,
-    ToolChoice, ToolSchema, Vendor, VendorError,
+    Delivery, End, Endpoint, FailureKind, Listener, ModelError, ModelSpec, ReasoningEffort, Reply,
+    Spent, Tier, ToolChoice, ToolSchema, Vendor, VendorError,
 };
 use crate::model::manner::Constraint;
 use crate::model::message::{
@@ -283,6 +283,7 @@ impl Wire for Gemini {
             quota_spent: quotas().any(|quota| quota["quotaId"].to_string().contains("PerDay")),
             retry_delay: details().find_map(|detail| parse_delay(detail["retryDelay"].as_str()?)),
             bad_key: details().any(|detail| detail["reason"] == "API_KEY_INVALID"),
+            failure: FailureKind::of(error["status"].as_str()),
             code: text(&error["status"]),
             message: text(&error["message"]),
             ..VendorError::default()

@@ -18,7 +18,7 @@ use ureq::Body;
 use ureq::http::Response;
 
 use super::error::ANSWER_LIMIT;
-use super::manner::{LINE, Manner, refuses_schema};
+use super::manner::{LINE, Manner, refuses_order, refuses_schema};
 use super::pace::Pace;
 use super::setup::Setup;
 use super::{
@@ -194,6 +194,15 @@ impl<'a> HttpModel<'a> {
                     .read_body(response, ANSWER_LIMIT)
                     .map_err(|error| self.failed(error)),
             };
+            let is_small = |json: &Vec<u8>| json.len() <= FAILURE_HEAD;
+            let read =
+                read.and_then(
+                    |json| match is_small(&json).then(|| wire.read_reply(&json)) {
+                        // As in a stream, the error may be over at the next try.
+                        Some(Err(error @ ModelError::ErrorInAnswer(_))) => Err(error.into()),
+                        _ => Ok(json),
+                    },
+                );
             let json = read.map_err(|failed| failed.last_if(request.once))?;
             return Ok(Answer { json, tier });
         }
@@ -271,11 +280,14 @@ impl<'a> HttpModel<'a> {
             takes_temperature: false,
             ..manner
         });
+        let words = String::from_utf8_lossy(&body);
         match status {
+            _ if !manner.alternates && refuses_order(&words) => Some(Manner {
+                alternates: true,
+                ..manner
+            }),
             400 | 422 if names("temperature") && unheated.is_some() => unheated,
-            _ if weaker.is_some() && refuses_schema(status, &String::from_utf8_lossy(&body)) => {
-                weaker
-            }
+            _ if weaker.is_some() && refuses_schema(status, &words) => weaker,
             422 => plainly,
             400 if names("stream_options") => plainly,
             400 if names_nothing() => plainly.or(weaker),
@@ -454,8 +466,8 @@ impl Pieces {
     /// Selects the framing by the answer's content type or, failing that, by what the vendor is known to send. `None`:
     /// the server does not stream, and sends its answer as a whole.
     fn of(content_type: Option<&str>, wire: &dyn Wire) -> Option<Self> {
-        let content_type = content_type.unwrap_or_default().trim_start();
-        let is = |kind: &str| content_type.starts_with(kind);
+        let content_type = content_type.unwrap_or_default().to_ascii_lowercase();
+        let is = |kind: &str| content_type.trim_start().starts_with(kind);
         if is("text/event-stream") {
             Some(Self::Events(Events::default()))
         } else if is("application/x-ndjson") || wire.streams_lines() {

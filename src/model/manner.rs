@@ -19,6 +19,8 @@ pub struct Manner {
     pub constraint: Constraint,
     /// True if a query's temperature is sent. One set in the model's entry always is.
     pub takes_temperature: bool,
+    /// True if the messages of one side in a row are sent as one, for templates in which the roles must alternate.
+    pub alternates: bool,
 }
 
 impl From<Delivery> for Manner {
@@ -27,6 +29,7 @@ impl From<Delivery> for Manner {
             delivery,
             constraint: Constraint::Schema,
             takes_temperature: true,
+            alternates: false,
         }
     }
 }
@@ -89,6 +92,15 @@ static REFUSED_SCHEMA: LazyLock<Regex> = LazyLock::new(|| {
         r"(?i)response[ _]?(?:format|mime[ _]?type|schema)|json[ _]?(?:schema|object|mode)|invalid (?:format|schema)|ChatRequest\.format|\b\w*grammar|structured[ _]outputs?|output[_ ](?:config|format)|\bschemas?\b",
     )
 });
+
+/// Matches the errors of servers whose template, such as Mistral's or Gemma's, rejects two messages of one role in a row.
+static REFUSED_ORDER: LazyLock<Regex> =
+    LazyLock::new(|| text::regex(r"(?i)\broles? must alternate"));
+
+/// Returns whether an answer with this text rejects the order of the messages.
+pub fn refuses_order(words: &str) -> bool {
+    REFUSED_ORDER.is_match(words)
+}
 
 /// The status used for an error that arrives as a line of a stream.
 pub const LINE: u16 = 200;

@@ -177,9 +177,11 @@ impl Dialect {
             (self.limit): request.max_output_tokens,
         }));
         update(&mut rest, &self.rest);
-        let messages = request.messages.iter();
+        let turns = manner.alternates.then(|| in_turns(&request.messages));
+        let messages = turns.as_deref().unwrap_or(&request.messages);
         let body = ChatBody {
             messages: messages
+                .iter()
                 .flat_map(|message| body_messages(message, &self))
                 .collect(),
             rest,
@@ -265,7 +267,13 @@ impl Wire for OpenAi {
             Value::Number(code) => Some(code.to_string()),
             code => text(code),
         };
-        let kind = text(&error["type"]);
+        // OpenRouter's moderation has no code of its own.
+        let is_flagged = !error["metadata"]["flagged_input"].is_null();
+        let code = code.filter(|_| !is_flagged);
+        let kind = match is_flagged {
+            true => Some("content_filter".to_owned()),
+            false => text(&error["type"]),
+        };
         let is = |name: &str| code.as_deref() == Some(name) || kind.as_deref() == Some(name);
         VendorError {
             quota_spent: is("insufficient_quota"),
@@ -293,16 +301,43 @@ pub(super) fn filtered(results: &Value) -> Option<String> {
     (!found.is_empty()).then(|| format!("filtered: {}", found.join(", ")))
 }
 
-/// Reads the usage: `completion_tokens` includes thinking, [`Usage::output_tokens`] does not.
+/// Reads the usage: `completion_tokens` includes thinking, but for servers whose total says otherwise;
+/// [`Usage::output_tokens`] does not.
 fn usage(json: &Value) -> Usage {
     let thoughts = count(&json["completion_tokens_details"]["reasoning_tokens"]);
+    let all = ["prompt_tokens", "completion_tokens"].map(|name| count(&json[name]));
+    let is_apart = count(&json["total_tokens"]) == all.iter().sum::<u64>() + thoughts;
+    let included = if is_apart { 0 } else { thoughts };
     Usage {
         input_tokens: count(&json["prompt_tokens"]),
         cached_tokens: count(&json["prompt_tokens_details"]["cached_tokens"]),
         cache_write_tokens: count(&json["prompt_tokens_details"]["cache_write_tokens"]),
         thought_tokens: thoughts,
-        output_tokens: count(&json["completion_tokens"]).saturating_sub(thoughts),
+        output_tokens: count(&json["completion_tokens"]).saturating_sub(included),
     }
+}
+
+/// Joins messages of one role in a row; words of the user that follow a tool's result are added to it.
+fn in_turns<'a>(messages: &[Message<'a>]) -> Vec<Message<'a>> {
+    let is_joined = |part: &Part<'_>| matches!(part, Part::Text(_) | Part::Image(_));
+    let mut turns: Vec<Message<'a>> = Vec::new();
+    for message in messages {
+        let role = |message: &Message<'_>| role_name(message.role, "system");
+        let last = turns.last_mut().filter(|last| role(last) == role(message));
+        let Some(last) = last.filter(|_| message.parts.iter().all(is_joined)) else {
+            turns.push(message.clone());
+            continue;
+        };
+        match last.parts.last_mut() {
+            Some(Part::Call(_)) => turns.push(message.clone()),
+            Some(Part::Result(result)) => result.text += &format!("\n\n{}", message.words()),
+            _ => {
+                last.parts.push(Part::Text("\n\n".into()));
+                last.parts.extend(message.parts.iter().cloned());
+            }
+        }
+    }
+    turns
 }
 
 /// Converts a message to the wire format, in which tool results are separate messages.
@@ -391,11 +426,25 @@ pub(super) fn body_tool(tool: &ToolSchema) -> Value {
     }})
 }
 
-/// Collects the text and the calls of an answer.
-pub(super) fn parts(text: Option<&RawValue>, calls: Option<Vec<Value>>) -> Vec<RawPart<'_>> {
+/// A part of a message's content; only some are text.
+#[derive(Deserialize)]
+struct ContentPart<'a> {
+    #[serde(borrow)]
+    text: Option<&'a RawValue>,
+}
+
+/// Collects the text, which some servers send as a list of parts, and the calls of an answer.
+pub(super) fn parts(content: Option<&RawValue>, calls: Option<Vec<Value>>) -> Vec<RawPart<'_>> {
+    let list = content.and_then(|content| serde_json::from_str(content.get()).ok());
+    let texts = match list {
+        Some(list) => Vec::into_iter(list)
+            .filter_map(|part: ContentPart<'_>| part.text)
+            .collect(),
+        None => Vec::from_iter(content),
+    };
     let calls = calls.into_iter().flatten();
     let parts = calls.map(|call| RawPart::Call(self::call(&call)));
-    text.map(RawPart::Text).into_iter().chain(parts).collect()
+    texts.into_iter().map(RawPart::Text).chain(parts).collect()
 }
 
 fn call(call: &Value) -> Call {
@@ -474,7 +523,8 @@ impl Assembler for ChatStream {
         let finish = text(&choice["finish_reason"]).filter(|finish| !finish.is_empty());
         self.finish = finish.or(self.finish.take());
         let delta = &choice["delta"];
-        if let Some(text) = delta["content"].as_str() {
+        let parts = elements(&delta["content"]).map(|part| &part["text"]);
+        for text in parts.chain([&delta["content"]]).filter_map(Value::as_str) {
             listener.text(text);
             self.content.push_str(text);
         }
@@ -520,14 +570,19 @@ impl Assembler for ChatStream {
 }
 
 impl ChatStream {
-    /// Adds a piece of a call; the first one has its id and name. Servers that omit the index send each call whole.
+    /// Adds a piece of a call; the first one has its name. Servers that omit the index send each call whole, or one
+    /// after the other.
     fn call(&mut self, piece: &Value) {
         let index = piece["index"].as_u64();
+        let function = &piece["function"];
         let owned = |value: &Value| text(value).unwrap_or_default();
-        let id = owned(&piece["id"]);
-        // Some servers give every call the index of the first, so a different id means a different call.
-        let is_known = |call: &PartialCall| {
-            index.is_some() && call.index == index && (id.is_empty() || id == call.id)
+        let [id, name] = [&piece["id"], &function["name"]].map(owned);
+        // Some servers give every call the index of the first, so a different id means a different call; others make up
+        // an id for each piece.
+        let is_known = |call: &PartialCall| match index {
+            None => name.is_empty(),
+            Some(_) if call.index != index => false,
+            Some(_) => name.is_empty() || id.is_empty() || id == call.id,
         };
         let known = self.calls.iter().rposition(is_known);
         if known.is_none() {
@@ -538,13 +593,12 @@ impl ChatStream {
         }
         let at = known.unwrap_or(self.calls.len() - 1);
         let call = &mut self.calls[at];
-        let function = &piece["function"];
         // Id and name are sent once, but some servers repeat them.
         if call.id.is_empty() {
             call.id = id;
         }
         if call.name.is_empty() {
-            call.name = owned(&function["name"]);
+            call.name = name;
         }
         match &function["arguments"] {
             whole @ Value::Object(_) => call.arguments = whole.to_string(),

@@ -120,7 +120,11 @@ pub(super) trait Wire: Sync {
         if error.is_null() {
             return Ok(());
         }
-        Err(ModelError::ErrorInAnswer(self.read_error(error)))
+        let vendor = self.read_error(error);
+        let status = vendor.code.as_ref().and_then(|code| code.parse().ok());
+        Err(ModelError::ErrorInAnswer(
+            vendor.with_status(status.unwrap_or(200)),
+        ))
     }
 }
 

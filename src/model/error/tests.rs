@@ -101,6 +101,20 @@ fn permanent_failures_are_not_transient() {
 }
 
 #[test]
+fn a_flagged_prompt_is_a_refusal_whatever_the_status() {
+    for (number, code, expected) in [
+        (400, "content_filter", true),
+        (403, "content_filter", true),
+        (403, "permission_error", false),
+        (401, "content_filter", true),
+    ] {
+        let error = status(number, code, "no");
+        assert_eq!(error.is_refusal(), expected, "{number} {code}");
+        assert_eq!(error.refuses_key(), number == 401 || !expected);
+    }
+}
+
+#[test]
 fn a_prompt_that_does_not_fit_is_known_by_the_vendors_words() {
     for (number, code, message, expected) in [
         (

@@ -117,6 +117,117 @@ fn compatible_servers_may_leave_out_or_null_what_is_not_needed() {
 }
 
 #[test]
+fn thinking_apart_from_the_answers_tokens_is_known_by_the_total() {
+    let mut apart = answer(json!({"content": "x"}), json!("stop"));
+    apart["usage"] = json!({"prompt_tokens": 7, "completion_tokens": 9, "total_tokens": 22,
+        "completion_tokens_details": {"reasoning_tokens": 6}});
+    let usage = read(&apart).unwrap().spent.usage.unwrap();
+    assert_eq!((usage.output_tokens, usage.thought_tokens), (9, 6));
+}
+
+#[test]
+fn the_text_among_the_parts_of_a_list_is_the_answer() {
+    let content = json!([{"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]},
+        {"type": "text", "text": "one "}, {"type": "text", "text": "two"}]);
+    let whole = answer(json!({"content": content}), json!("stop"));
+    assert_eq!(*read(&whole).unwrap().text, "one two");
+    let mut stream = ChatStream::default();
+    let chunk = json!({"choices": [{"delta": {"content": content}, "finish_reason": "stop"}]});
+    stream.event(chunk.to_string().as_bytes(), &()).unwrap();
+    assert_eq!(stream.content, "one two");
+}
+
+#[test]
+fn the_pieces_of_a_call_belong_together_whatever_their_ids() {
+    let piece = |index: Value, id: Value, name: Value, arguments: &str| json!({"index": index, "id": id, "function": {"name": name, "arguments": arguments}});
+    let null = || Value::Null;
+    for pieces in [
+        // An id for each piece; one that comes late; no index; two calls in turns, and with one index.
+        vec![
+            piece(0.into(), "1".into(), "f".into(), ""),
+            piece(0.into(), "2".into(), null(), "{\"a\""),
+            piece(0.into(), "3".into(), null(), ":1}"),
+        ],
+        vec![
+            piece(0.into(), null(), "f".into(), "{\"a\""),
+            piece(0.into(), "1".into(), null(), ":1}"),
+        ],
+        vec![
+            piece(null(), "1".into(), "f".into(), "{\"a\""),
+            piece(null(), null(), null(), ":1}"),
+        ],
+    ] {
+        let mut stream = ChatStream::default();
+        pieces.iter().for_each(|piece| stream.call(piece));
+        let calls = stream
+            .calls
+            .iter()
+            .map(|call| (&*call.name, &*call.arguments));
+        assert_eq!(Vec::from_iter(calls), [("f", "{\"a\":1}")], "{pieces:?}");
+    }
+    let mut stream = ChatStream::default();
+    for piece in [
+        piece(0.into(), "1".into(), "f".into(), "{"),
+        piece(0.into(), "2".into(), "g".into(), "["),
+        piece(0.into(), null(), null(), "]"),
+    ] {
+        stream.call(&piece);
+    }
+    let calls = stream
+        .calls
+        .iter()
+        .map(|call| (&*call.name, &*call.arguments));
+    assert_eq!(Vec::from_iter(calls), [("f", "{"), ("g", "[]")]);
+}
+
+#[test]
+fn messages_of_one_role_in_a_row_are_joined_if_roles_must_alternate() {
+    let result = |id: &str| {
+        Part::Result(CallResult {
+            id: id.to_owned(),
+            text: "done".to_owned(),
+            is_error: false,
+        })
+    };
+    let call = |id: &str| {
+        Part::Call(Call {
+            id: id.to_owned(),
+            name: "f".to_owned(),
+            ..Call::default()
+        })
+    };
+    let messages = [
+        Message::text(Role::System, "s"),
+        Message::text(Role::System, "t"),
+        Message::text(Role::User, "a"),
+        Message::text(Role::Tool, "b"),
+        Message {
+            role: Role::Assistant,
+            parts: vec![call("1")],
+        },
+        Message {
+            role: Role::Tool,
+            parts: vec![result("1")],
+        },
+        Message::text(Role::User, "c"),
+        Message::text(Role::Assistant, "d"),
+    ];
+    let turns = in_turns(&messages);
+    let shown = turns.iter().map(|turn| (turn.role, turn.to_string()));
+    let expected = [
+        (Role::System, "s\n\n\n\nt"),
+        (Role::User, "a\n\n\n\nb"),
+        (Role::Assistant, "[call 1 of f]\nnull"),
+        (Role::Tool, "[result of 1]\ndone\n\nc"),
+        (Role::Assistant, "d"),
+    ];
+    assert_eq!(
+        Vec::from_iter(shown),
+        expected.map(|(role, text)| (role, text.to_owned()))
+    );
+}
+
+#[test]
 fn a_refusal_has_its_usage() {
     let refused = json!({"content": null, "refusal": "I can't"});
     for (finish, expected) in [(json!("stop"), "stop"), (json!(null), "refusal")] {
