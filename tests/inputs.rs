@@ -7,6 +7,7 @@ use std::time::SystemTime;
 
 use serde_json::Value;
 
+use crate::support::agent::{AgentProject, done};
 use crate::support::{
     Answer, BUBBLEWRAP, Finished, ModelServer, TestProject, bubblewrap_works, gemini,
 };
@@ -384,6 +385,28 @@ fn the_message_comes_from_standard_input_too() {
 }
 
 #[test]
+fn a_flag_in_place_of_a_forgotten_text_is_refused() {
+    let server = ModelServer::gemini(&[]);
+    let project = TestProject::new().with(&server);
+    for line in [
+        "-m --dry-run",
+        "-m --max-cost=0",
+        "--message --sandbox=strict",
+        "-m -q",
+        "context -m --full",
+        "dev -p --resume",
+        "plan -p --plan-only",
+        "chat -p --resume",
+        "orchestrate --parent-branch-id 0b5ee3b5-5ba2-4b61-9f3c-3dcdba3b5a12 --task --no-publish",
+    ] {
+        let words: Vec<_> = line.split(' ').collect();
+        let said = ["the text is missing", "looks like a flag"];
+        project.run(&words).exits(2).says(&said);
+    }
+    assert!(server.requests().is_empty());
+}
+
+#[test]
 fn a_message_goes_before_the_query_file_and_the_rollup_file_stays_where_it_is_there() {
     let server = ModelServer::gemini(&["Nothing.", "A report.", "Nothing."]);
     let project = TestProject::new().with(&server);
@@ -594,6 +617,31 @@ fn unwritable_directories_are_reported_before_a_paid_call() {
         }
     }
     assert_eq!(server.requests().len(), 1);
+}
+
+#[test]
+fn an_agent_that_cannot_log_asks_no_model() {
+    if !bubblewrap_works() {
+        return;
+    }
+    let (agent, server) = AgentProject::scripted(&[done()]);
+    let logs = agent.project.path("logs");
+    fs::create_dir(&logs).unwrap();
+    let arguments = ["dev", "-p", "x"];
+    let inner = agent.project.command(&arguments);
+    let mut command = Command::new(BUBBLEWRAP[0]);
+    command
+        .args(&BUBBLEWRAP[1..])
+        .arg("--ro-bind")
+        .args([&logs, &logs]);
+    command.arg(inner.get_program()).args(arguments);
+    command.current_dir(agent.project.path(""));
+    for (name, value) in inner.get_envs() {
+        command.env(name, value.unwrap_or_default());
+    }
+    let run = Finished::new(&agent.project, &arguments, command.output().unwrap());
+    run.exits(3).says(&["`logs` cannot be written to"]);
+    assert!(server.requests().is_empty());
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Output for programs: results and events, checked against their schemas; completions and manual pages.
 
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
@@ -311,6 +311,33 @@ fn completions_know_every_command() {
         assert!(!script.contains("inside-sandbox"));
     }
     project.run(&["completions", "tcsh"]).exits(2);
+}
+
+#[test]
+fn bash_completes_the_flags_of_subcommands() {
+    let project = TestProject::new();
+    let script = project.run(&["completions", "bash"]).exits(0).stdout;
+    for (words, typed, expected) in [
+        ("code-commit", "--mod", "--model"),
+        ("code-commit log", "--to", "--total"),
+        ("code-commit fleet", "ch", "check"),
+    ] {
+        let all = words
+            .split(' ')
+            .chain([typed])
+            .map(|word| format!("'{word}'"));
+        let all = all.collect::<Vec<_>>().join(" ");
+        let last = words.split(' ').count();
+        let call = format!(
+            "{script}\nCOMP_WORDS=({all})\nCOMP_CWORD={last}\n_code__commit code-commit '{typed}' ''\necho \"${{COMPREPLY[@]}}\""
+        );
+        let completed = Command::new("bash").args(["-c", &call]).output().unwrap();
+        let completed = String::from_utf8_lossy(&completed.stdout).into_owned();
+        assert!(
+            completed.split_whitespace().any(|word| word == expected),
+            "{words}: {completed}"
+        );
+    }
 }
 
 #[test]

@@ -374,6 +374,14 @@ fn the_users_file_gives_flags_that_the_command_line_overrules() {
         (json!({"help": true}), "`help` can only"),
         (json!({"reask": {}}), "`reask` has a value"),
         (json!({"frobnicate": false}), "no flag `--frobnicate`"),
+        (
+            json!({"max-cost": true}),
+            "a value is required for `--max-cost`",
+        ),
+        (
+            json!({"message": true}),
+            "a value is required for `--message`",
+        ),
     ] {
         TestProject::new()
             .file("agent-config/run.json", wrong.to_string())

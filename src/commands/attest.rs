@@ -51,6 +51,8 @@ pub struct VerifyArgs {
 const NAMESPACE: &str = "code-commit";
 /// The extension of a signature's file, after the statement's own.
 const SIGNATURE: &str = "sig";
+/// The number of bytes by which an earlier statement or signature, which is replaced, is known.
+const BEGINNING: usize = 24;
 /// The warnings of a verification.
 const REPLACED: &str = "the program was replaced after the run: its digest is not checked";
 const UNCHECKED: &str =
@@ -134,6 +136,10 @@ pub fn attest(context: &Context<'_>, arguments: &AttestArgs) -> Result<Outcome, 
             let files = [(path.clone(), text)].into_iter().chain(signed);
             let mut written = Vec::new();
             for (path, text) in files {
+                let (file, beginning) = (project.root().join(&path), text.as_bytes());
+                let beginning = beginning.get(..BEGINNING).unwrap_or_default();
+                output_file::check_earlier(&file, beginning, "statement")
+                    .map_err(PathError::of("write", &path))?;
                 output_file::write(project, &path, &text)?;
                 written.push(path.display().to_string());
             }

@@ -301,12 +301,21 @@ impl Cli {
         Self::read(&words.collect::<Vec<_>>())
     }
 
-    /// Checks that the agent that `words` call, or else the workflows, have a flag of this name, given without dashes.
-    pub(crate) fn check_flag(words: &[OsString], name: &str) -> Result<(), String> {
+    /// Checks that the agent that `words` call, or else the workflows, have a flag of this name, given without dashes;
+    /// if it `is_bare`, also that it needs no value.
+    pub(crate) fn check_flag(words: &[OsString], name: &str, is_bare: bool) -> Result<(), String> {
         let command = Self::command();
         let agent = words.get(1).and_then(|word| command.find_subcommand(word));
-        let known = flag(agent.unwrap_or(&command), name).map(drop);
-        known.ok_or_else(|| format!("there is no flag `--{}`", name.escape_debug()))
+        let Some(known) = flag(agent.unwrap_or(&command), name) else {
+            let unknown = format!("there is no flag `--{}`", name.escape_debug());
+            // One that is given is reported by clap, with the flags that are like it.
+            return if is_bare { Ok(()) } else { Err(unknown) };
+        };
+        let takes_value = known.get_action().takes_values() && !known.is_require_equals_set();
+        if is_bare && takes_value {
+            return Err(format!("a value is required for `--{name}`"));
+        }
+        Ok(())
     }
 
     /// Returns the flags for the sandbox of builds and commands.
@@ -394,6 +403,10 @@ pub fn requested_format(arguments: &[OsString]) -> OutputFormat {
 pub fn completions(shell: clap_complete::Shell) -> Vec<u8> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), PROGRAM, &mut script);
+    if shell == clap_complete::Shell::Bash {
+        // clap writes the hyphen of the program's name in two ways, and then finds none of its subcommands.
+        return bstr::ByteSlice::replace(&*script, "code__subcmd__commit", "code__commit");
+    }
     script
 }
 

@@ -4,7 +4,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::cli::inputs::ChosenArgs;
-use super::cli::values::parse_tokens;
+use super::cli::values::{parse_text, parse_tokens};
 use super::query;
 use crate::model::tokens;
 use crate::project::history::past_commits;
@@ -22,7 +22,7 @@ use crate::ui::input;
 pub struct ContextArgs {
     /// Rank for this change, not for the one in agent-config/query.txt; `-` reads it from standard
     /// input
-    #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true)]
+    #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true, value_parser = parse_text)]
     pub message: Option<String>,
 
     /// Show what `--context N` sends: the outline, and which files in whole or in which lines

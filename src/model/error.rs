@@ -62,15 +62,21 @@ impl FailureKind {
     /// Maps an error code to a kind of failure: a word of Anthropic's, OpenAI's or Google's, which proxies in front of
     /// them pass on, or the status that the answer would have had, as OpenRouter sends it.
     pub(super) fn of(code: Option<&str>) -> Self {
+        const TRANSIENT: [&str; 8] = [
+            "api_error",
+            "rate_limit_error",
+            "timeout_error",
+            "server_error",
+            "rate_limit_exceeded",
+            "INTERNAL",
+            "RESOURCE_EXHAUSTED",
+            "DEADLINE_EXCEEDED",
+        ];
         let code = code.unwrap_or_default();
         match (code, code.parse().unwrap_or_default()) {
             ("overloaded_error" | "UNAVAILABLE", _) | (_, 429 | 503 | 529) => Self::Overload,
-            (
-                "api_error" | "rate_limit_error" | "timeout_error" | "server_error" | "INTERNAL",
-                _,
-            )
-            | ("rate_limit_exceeded" | "RESOURCE_EXHAUSTED" | "DEADLINE_EXCEEDED", _)
-            | (_, 408 | 500..=599) => Self::Transient,
+            (_, 408 | 500..=599) => Self::Transient,
+            _ if TRANSIENT.contains(&code) => Self::Transient,
             ("invalid_request_error", _) | (_, 400 | 413) => Self::BadRequest,
             _ => Self::Other,
         }

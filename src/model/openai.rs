@@ -268,11 +268,10 @@ impl Wire for OpenAi {
             code => text(code),
         };
         // OpenRouter's moderation has no code of its own.
-        let is_flagged = !error["metadata"]["flagged_input"].is_null();
-        let code = code.filter(|_| !is_flagged);
-        let kind = match is_flagged {
-            true => Some("content_filter".to_owned()),
-            false => text(&error["type"]),
+        let (code, kind) = if error["metadata"]["flagged_input"].is_null() {
+            (code, text(&error["type"]))
+        } else {
+            (None, Some("content_filter".to_owned()))
         };
         let is = |name: &str| code.as_deref() == Some(name) || kind.as_deref() == Some(name);
         VendorError {

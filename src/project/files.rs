@@ -148,7 +148,9 @@ impl Project {
     /// # Errors
     /// Fails if the directory is not writable.
     pub fn check_writable(&self, directory: &Path) -> Result<(), ProjectProblem> {
-        let path = self.root.join(directory);
+        // A scratch tree has no logs of its own.
+        let is_logs = directory == Path::new(LOGS);
+        let path = if is_logs { &self.home } else { &self.root }.join(directory);
         let nearest = path.ancestors().find(|path| path.is_dir());
         let there = nearest.unwrap_or(&self.root);
         access(there, Access::WRITE_OK | Access::EXEC_OK).map_err(|_| {

@@ -10,6 +10,7 @@ use std::time::Duration;
 use std::{fs, iter};
 
 use crate::model::price::Usd;
+use crate::project::LOGS;
 use crate::record::event::Event;
 use crate::record::result::{RunRecord, ScratchRecord};
 use crate::record::run_files::{self, RESULT};
@@ -17,6 +18,7 @@ use crate::record::run_log::{LogError, RunLog};
 use crate::record::seconds::Seconds;
 use crate::record::step::Step;
 use crate::run::context::Context;
+use crate::run::not_ready::NotReady;
 use crate::run::outcome::{Advice, Failure, Outcome, ended};
 use crate::run::purse::{Purse, Reserved};
 use crate::run::ready::Ready;
@@ -55,6 +57,8 @@ impl<'c> Run<'c> {
     pub fn start(context: &'c Context<'c>, workflow: &'static str) -> Result<Self, Error> {
         let folder = run_files::folder(workflow);
         let started = context.clock.now();
+        let writable = context.project.check_writable(Path::new(LOGS));
+        writable.map_err(NotReady::of)?;
         let log = RunLog::create(context.project.home(), started, folder, context.redactor)?;
         let room = Some(log.reserve()?);
         context.reporter.event(&Event::Started {

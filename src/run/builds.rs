@@ -350,11 +350,8 @@ pub fn explain(status: BuildStatus) -> String {
     format!("{}{limit}", describe(status))
 }
 
-/// Makes a scratch tree over the project.
-///
-/// # Errors
-/// Fails if neither an overlay nor a copy can be made.
-pub fn scratch(context: &Context<'_>) -> Result<Scratch, Error> {
+/// Returns the directories for trees and copies, in order of preference.
+pub fn bases(context: &Context<'_>) -> Vec<PathBuf> {
     let cache = context
         .environment
         .os("XDG_CACHE_HOME")
@@ -368,11 +365,17 @@ pub fn scratch(context: &Context<'_>) -> Result<Scratch, Error> {
         .into_iter()
         .chain([temporary, "/dev/shm".into()])
         .filter(|base| base.is_absolute());
+    bases.filter_map(|base| base.canonicalize().ok()).collect()
+}
+
+/// Makes a scratch tree over the project.
+///
+/// # Errors
+/// Fails if neither an overlay nor a copy can be made.
+pub fn scratch(context: &Context<'_>) -> Result<Scratch, Error> {
     let options = ScratchPlace {
         program: context.sandbox.program,
-        bases: &bases
-            .filter_map(|base| base.canonicalize().ok())
-            .collect::<Vec<_>>(),
+        bases: &bases(context),
         excluded: &[CONFIG, LOGS],
         interrupt: context.interrupt,
     };

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{AtFlags, RawMode, statat};
+use tempfile::tempfile_in;
 
 use super::builds;
 use super::context::Context;
@@ -91,7 +92,14 @@ impl Pin {
             .ok_or_else(|| io::Error::other("there are too many, or one is not readable"))
             .map_err(PathError::of("list the files of", root))?;
         let handle = Root::open(root).map_err(PathError::of("read", root))?;
-        let file = tempfile::tempfile().map_err(PathError::of("copy", root))?;
+        let mut made = builds::bases(context).into_iter().map(tempfile_in);
+        let none = || {
+            Err(io::Error::other(
+                "no directory for it can be written, not even `TMPDIR`",
+            ))
+        };
+        let file = made.find(Result::is_ok).unwrap_or_else(none);
+        let file = file.map_err(PathError::of("copy", root))?;
         let mut content = BufWriter::with_capacity(BUFFER, file);
         let mut beneath = Beneath::to_read(handle);
         let (mut copies, mut end) = (BTreeMap::new(), 0);

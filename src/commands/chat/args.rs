@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use uuid::Uuid;
 
 use crate::commands::cli::agent::{AgentArgs, SessionsCommand};
-use crate::commands::cli::values::{SELDOM, parse_duration};
+use crate::commands::cli::values::{SELDOM, parse_duration, parse_text};
 use crate::model::Provider;
 use crate::record::mode::Mode;
 
@@ -26,7 +26,7 @@ pub struct ChatArgs {
 
     /// Answer this one request without a terminal, and print only the answer to standard output; `-`
     /// reads the request from standard input
-    #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true)]
+    #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true, value_parser = parse_text)]
     pub prompt: Option<String>,
 
     /// Resume the last session of the current directory

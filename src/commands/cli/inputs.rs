@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::error::{ContextKind, ContextValue};
 
-use super::values::{PROGRAM, SELDOM, parse_tokens};
+use super::values::{PROGRAM, SELDOM, parse_text, parse_tokens};
 
 // Flags for what is sent.
 #[derive(Debug, Clone, Args)]
@@ -20,6 +20,7 @@ pub struct InputArgs {
         short,
         value_name = "TEXT",
         allow_hyphen_values = true,
+        value_parser = parse_text,
         conflicts_with = "edit"
     )]
     pub message: Option<String>,

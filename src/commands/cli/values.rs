@@ -37,6 +37,16 @@ pub(crate) fn parse_count(text: &str) -> Result<NonZeroUsize, String> {
     text.parse().map_err(wrong)
 }
 
+/// Parses a text in the user's words. A single word like a flag stands where the text was forgotten, as with an empty
+/// variable of a script.
+pub(crate) fn parse_text(text: &str) -> Result<String, String> {
+    let is_flag = text.len() > 1 && text.starts_with('-') && !text.contains(char::is_whitespace);
+    if is_flag {
+        return Err("the text is missing: this is one word that looks like a flag".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
 /// Parses a number of tokens such as `16000` or `40k`.
 pub(crate) fn parse_tokens(text: &str) -> Result<u64, String> {
     let thousands = text.strip_suffix(['k', 'K']);

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use uuid::Uuid;
 
 use crate::commands::cli::agent::{AgentArgs, SessionsCommand};
-use crate::commands::cli::values::{SELDOM, parse_duration};
+use crate::commands::cli::values::{SELDOM, parse_duration, parse_text};
 
 /// The description of the binary `dev`.
 pub(crate) const DEV_ABOUT: &str = "\
@@ -26,7 +26,7 @@ pub struct DevArgs {
 
     /// Work on this task and ask no questions; `-` reads it from standard input. With --resume or
     /// --session, an empty TEXT continues the previous task
-    #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true)]
+    #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true, value_parser = parse_text)]
     pub prompt: Option<String>,
 
     /// Resume the last session of the current directory

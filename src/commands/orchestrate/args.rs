@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use uuid::Uuid;
 
-use crate::commands::cli::values::{SELDOM, parse_dollars, parse_duration};
+use crate::commands::cli::values::{SELDOM, parse_dollars, parse_duration, parse_text};
 use crate::model::price::Usd;
 use crate::run::context::ModelChoice;
 
@@ -23,7 +23,7 @@ pub struct OrchestrateArgs {
     pub parent_branch_id: Option<Uuid>,
 
     /// Task to carry out; `-` reads it from standard input [default: ask for it]
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, value_parser = parse_text)]
     pub task: Option<String>,
 
     /// Project on the MCP server [default: $PROJECT_NAME]

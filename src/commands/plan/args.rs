@@ -7,7 +7,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use crate::commands::cli::agent::{AgentArgs, SessionsCommand};
 use crate::commands::cli::replies::OnFailure;
-use crate::commands::cli::values::{SELDOM, parse_duration};
+use crate::commands::cli::values::{SELDOM, parse_duration, parse_text};
 
 const PLAN_AFTER_HELP: &str = include_str!("after_help.txt").trim_ascii_end();
 
@@ -20,7 +20,7 @@ pub struct PlanArgs {
 
     /// Work on this request and ask no questions; `-` reads it from standard input. With --resume or
     /// --session, an empty TEXT continues the plan
-    #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true)]
+    #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true, value_parser = parse_text)]
     pub prompt: Option<String>,
 
     /// Stop once the plan is made, so that you can review and edit it

@@ -158,12 +158,18 @@ fn the_pieces_of_a_call_belong_together_whatever_their_ids() {
         ],
     ] {
         let mut stream = ChatStream::default();
-        pieces.iter().for_each(|piece| stream.call(piece));
+        for piece in &pieces {
+            stream.call(piece);
+        }
         let calls = stream
             .calls
             .iter()
             .map(|call| (&*call.name, &*call.arguments));
-        assert_eq!(Vec::from_iter(calls), [("f", "{\"a\":1}")], "{pieces:?}");
+        assert_eq!(
+            calls.collect::<Vec<_>>(),
+            [("f", "{\"a\":1}")],
+            "{pieces:?}"
+        );
     }
     let mut stream = ChatStream::default();
     for piece in [
@@ -177,7 +183,7 @@ fn the_pieces_of_a_call_belong_together_whatever_their_ids() {
         .calls
         .iter()
         .map(|call| (&*call.name, &*call.arguments));
-    assert_eq!(Vec::from_iter(calls), [("f", "{"), ("g", "[]")]);
+    assert_eq!(calls.collect::<Vec<_>>(), [("f", "{"), ("g", "[]")]);
 }
 
 #[test]
@@ -222,7 +228,7 @@ fn messages_of_one_role_in_a_row_are_joined_if_roles_must_alternate() {
         (Role::Assistant, "d"),
     ];
     assert_eq!(
-        Vec::from_iter(shown),
+        shown.collect::<Vec<_>>(),
         expected.map(|(role, text)| (role, text.to_owned()))
     );
 }
