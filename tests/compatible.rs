@@ -157,6 +157,23 @@ fn roles_alternate_where_the_servers_template_wants_them_to() {
 }
 
 #[test]
+fn a_call_that_breaks_off_in_the_middle_is_told_if_it_costs_something() {
+    for (price, is_told) in [
+        (r#", "price": {"input": 1, "output": 10}"#, true),
+        (r#", "price": {"input": 0, "output": 0}"#, false),
+        ("", false),
+    ] {
+        let server =
+            ModelServer::start([stream(WRITE, None, ""), stream(WRITE, Some("stop"), DONE)]);
+        let project = project(&server.url(), price).build("exit 0");
+        let run = project.run(&["--stream"]).exits(0);
+        let told = "1 call to `local` broke off in the middle of the reply";
+        assert_eq!(run.result()["warnings"].to_string().contains(told), is_told);
+        assert_eq!(server.requests().len(), 2);
+    }
+}
+
+#[test]
 fn a_stream_is_whole_with_either_end_and_cut_without() {
     for (finish, end) in [
         (Some("stop"), ""),

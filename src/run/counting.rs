@@ -19,10 +19,15 @@ pub(super) struct CountingListener<'c> {
     pub spent: Usd,
     /// The usage received so far, without the tokens sent.
     pub received: Cell<Usage>,
+    /// True if something of the current try has arrived.
+    pub has_begun: Cell<bool>,
+    /// The number of tries that broke off after something of them had arrived.
+    pub broken: Cell<u64>,
 }
 
 impl CountingListener<'_> {
     fn received(&self, piece: &str, is_thought: bool) {
+        self.has_begun.set(true);
         if !self.reporter.is_live() {
             return;
         }
@@ -76,5 +81,7 @@ impl Listener for CountingListener<'_> {
 
     fn restart(&self) {
         self.received.take();
+        let broken = u64::from(self.has_begun.take());
+        self.broken.set(self.broken.get() + broken);
     }
 }

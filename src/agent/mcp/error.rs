@@ -64,7 +64,7 @@ pub enum McpError {
     #[error("the MCP server at `{server}` speaks {versions}, which this client does not")]
     Version { server: String, versions: String },
     /// The next try would start after the time limit of the call.
-    #[error("{source}; the next try is {:.1} s away, beyond the time limit", .wait.as_secs_f64())]
+    #[error("{source}; the next try is {} s away, beyond the time limit", .wait.as_secs_f64())]
     NoTimeLeft {
         /// The failure of the last try.
         source: Box<McpError>,

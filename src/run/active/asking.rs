@@ -31,6 +31,7 @@ use crate::run::served::{
     Served, expected_price, of_model, with_all_edits, without_calls_unless_offered,
 };
 use crate::sys::error::Error;
+use crate::sys::numbers::counted;
 use crate::sys::parallel::{MUCH_TEXT, side_by_side};
 
 impl Run<'_> {
@@ -179,10 +180,22 @@ impl Run<'_> {
             input_tokens: size.map_or(0, |size| size.tokens),
             spent: self.spent(),
             received: Cell::default(),
+            has_begun: Cell::default(),
+            broken: Cell::default(),
         };
         let answer = model.ask(request, &counting);
         let took = self.context.clock.elapsed().saturating_sub(before);
         self.note(|record| record.seconds = Seconds(record.seconds.0 + took));
+        let broken = counting.broken.get();
+        let is_paid = spec
+            .price
+            .is_some_and(|price| price.rates.output != Usd::ZERO);
+        if broken > 0 && is_paid {
+            let (calls, name) = (counted(broken, "call"), &spec.name);
+            self.warn(format!(
+                "{calls} to `{name}` broke off in the middle of the reply: the cost is not known, and in no sum"
+            ));
+        }
         answer
     }
 
