@@ -345,7 +345,7 @@ fn an_agents_files_are_those_that_it_has_recorded() {
     // A statement may replace an earlier one, and nothing else.
     let attest = |path| project.run(&["attest", "last", "-o", path]);
     attest("statement.json").exits(0);
-    let said = ["cannot write `new.txt`: there is a file that is no statement"];
+    let said = ["cannot write `new.txt`: there is a file that is neither"];
     attest("new.txt").exits(6).says(&said);
     assert_eq!(project.read("new.txt"), "later\n");
 }

@@ -2,6 +2,7 @@
 //! Reads the run's folder, and writes only the statement and its signature. ssh-keygen makes and checks the signatures.
 
 use std::ffi::OsStr;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -51,8 +52,6 @@ pub struct VerifyArgs {
 const NAMESPACE: &str = "code-commit";
 /// The extension of a signature's file, after the statement's own.
 const SIGNATURE: &str = "sig";
-/// The number of bytes by which an earlier statement or signature, which is replaced, is known.
-const BEGINNING: usize = 24;
 /// The warnings of a verification.
 const REPLACED: &str = "the program was replaced after the run: its digest is not checked";
 const UNCHECKED: &str =
@@ -113,6 +112,21 @@ pub(crate) enum StatementError {
     BadSignature(String),
 }
 
+/// Checks that a file at this path, if there is one, is an earlier statement or signature, which may be replaced.
+fn check_earlier(path: &Path) -> io::Result<()> {
+    if !path.is_file() {
+        return Ok(());
+    }
+    let there = files::read(path, Links::Followed, LARGEST)?;
+    let statement: Value = serde_json::from_slice(&there).unwrap_or_default();
+    let is_signature = there.starts_with(b"-----BEGIN SSH SIGNATURE-----");
+    if there.is_empty() || is_signature || statement["predicateType"] == PREDICATE {
+        return Ok(());
+    }
+    let problem = "there is a file that is neither a run's statement nor a signature";
+    Err(io::Error::other(problem))
+}
+
 /// Writes the statement about a run.
 ///
 /// # Errors
@@ -133,13 +147,12 @@ pub fn attest(context: &Context<'_>, arguments: &AttestArgs) -> Result<Outcome, 
             let signature = arguments.sign.as_deref().map(by_key).transpose()?;
             let signed =
                 signature.map(|signature| (path.with_added_extension(SIGNATURE), signature));
-            let files = [(path.clone(), text)].into_iter().chain(signed);
+            let files: Vec<_> = [(path.clone(), text)].into_iter().chain(signed).collect();
+            for (path, _) in &files {
+                check_earlier(&project.root().join(path)).map_err(PathError::of("write", path))?;
+            }
             let mut written = Vec::new();
             for (path, text) in files {
-                let (file, beginning) = (project.root().join(&path), text.as_bytes());
-                let beginning = beginning.get(..BEGINNING).unwrap_or_default();
-                output_file::check_earlier(&file, beginning, "statement")
-                    .map_err(PathError::of("write", &path))?;
                 output_file::write(project, &path, &text)?;
                 written.push(path.display().to_string());
             }

@@ -301,21 +301,20 @@ impl Cli {
         Self::read(&words.collect::<Vec<_>>())
     }
 
-    /// Checks that the agent that `words` call, or else the workflows, have a flag of this name, given without dashes;
-    /// if it `is_bare`, also that it needs no value.
-    pub(crate) fn check_flag(words: &[OsString], name: &str, is_bare: bool) -> Result<(), String> {
+    /// Checks that the agent that `words` call, or else the workflows, have a flag of this name, given without dashes.
+    pub(crate) fn check_flag(words: &[OsString], name: &str) -> Result<(), String> {
         let command = Self::command();
         let agent = words.get(1).and_then(|word| command.find_subcommand(word));
-        let Some(known) = flag(agent.unwrap_or(&command), name) else {
-            let unknown = format!("there is no flag `--{}`", name.escape_debug());
-            // One that is given is reported by clap, with the flags that are like it.
-            return if is_bare { Ok(()) } else { Err(unknown) };
-        };
-        let takes_value = known.get_action().takes_values() && !known.is_require_equals_set();
-        if is_bare && takes_value {
-            return Err(format!("a value is required for `--{name}`"));
-        }
-        Ok(())
+        let known = flag(agent.unwrap_or(&command), name).map(drop);
+        known.ok_or_else(|| format!("there is no flag `--{}`", name.escape_debug()))
+    }
+
+    /// Returns whether the workflows' flag of this name needs a value.
+    pub(crate) fn needs_value(name: &str) -> bool {
+        let command = Self::command();
+        let known = flag(&command, name);
+        // A value that is optional follows an `=`.
+        known.is_some_and(|flag| flag.get_action().takes_values() && !flag.is_require_equals_set())
     }
 
     /// Returns the flags for the sandbox of builds and commands.

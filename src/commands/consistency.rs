@@ -16,7 +16,7 @@ use super::output_file::{self, OutputFile};
 use super::sections;
 use crate::model::prompt::Prompt;
 use crate::model::thoughts::behind_thoughts;
-use crate::model::{Reply, StepId};
+use crate::model::{ModelError, Reply, StepId};
 use crate::project::rollup;
 use crate::record::finding::{ReportFinding, Severity};
 use crate::record::result::{RunRecord, SectionRecord};
@@ -182,8 +182,7 @@ fn report(
     let (reply, ()) = run.ask(&ready.models, &StepId::REPORT, prompt, |_| ())?;
     context.interrupt.check()?;
     let note = parts.map_or_else(String::new, |parts| seen(parts, &reply));
-    let said = behind_thoughts(&reply.text).unwrap_or(&reply.text);
-    let text = context.redactor.text(said.trim_start_matches(['\r', '\n']));
+    let text = context.redactor.text(said(&reply)?);
     let seen = context.redactor.text(&note);
     let path = context.project.consistency_report();
     atomic_file::replace(&path, |file| {
@@ -227,9 +226,20 @@ fn of_parts(
     let findings = parts.steps().map(|step| {
         context.notice(parts.described(&step));
         let (reply, ()) = run.ask(&ready.models, &step, parts.part(&step), |_| ())?;
-        Ok(reply.text.to_string())
+        Ok(said(&reply)?.to_owned())
     });
     findings.collect()
+}
+
+/// Returns the text behind the thoughts that a server may leave in a reply.
+fn said(reply: &Reply) -> Result<&str, ModelError> {
+    let said = behind_thoughts(&reply.text);
+    said.filter(|said| !said.trim().is_empty())
+        .map(|said| said.trim_start_matches(['\r', '\n']))
+        .ok_or_else(|| ModelError::Empty {
+            finish: reply.finish.clone(),
+            spent: reply.spent.clone().into(),
+        })
 }
 
 /// Returns the end of the report, which lists the files of each part.

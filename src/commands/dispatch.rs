@@ -61,7 +61,7 @@ pub fn dispatch(cli: &Cli, context: &Context<'_>, stdin: Stdin) -> Result<Outcom
         Command::Fleet(command) => {
             let check = |words: &[OsString], off: &[&str]| {
                 off.iter()
-                    .try_for_each(|name| Cli::check_flag(words, name, false))?;
+                    .try_for_each(|name| Cli::check_flag(words, name))?;
                 Cli::read(words).map(drop).map_err(|wrong| wrong.reason())
             };
             fleet(context, command, cli.output.output_format, &check)

@@ -19,7 +19,7 @@ use crate::edit::beneath::{Root, split};
 use crate::edit::spelling::{self, PathScope};
 use crate::project::repository::DOT_GIT;
 use crate::project::{LOGS, Project};
-use crate::sys::files::{Links, PathError, is_same};
+use crate::sys::files::{PathError, is_same};
 use crate::sys::{atomic_file, files};
 
 /// A destination for output.
@@ -80,22 +80,6 @@ fn protecting_rule(project: &Project, path: &Path) -> Option<Rule> {
 pub fn write(project: &Project, path: &Path, text: &str) -> Result<(), PathError> {
     let written = OutputFile::find(project, path).and_then(|file| file.write(text));
     written.map_err(PathError::of("write", path))
-}
-
-/// Checks that a file at this path, if there is one, is an earlier one of this kind, which begins like this: any other
-/// may be the user's own.
-///
-/// # Errors
-/// Fails if it does not, or cannot be read.
-pub fn check_earlier(path: &Path, beginning: &[u8], kind: &str) -> io::Result<()> {
-    if path.is_file() {
-        let found = files::beginning(path, Links::Followed, beginning.len() as u64)?;
-        if !found.is_empty() && found != beginning {
-            let problem = format!("there is a file that is no {kind}");
-            return Err(io::Error::other(problem));
-        }
-    }
-    Ok(())
 }
 
 impl OutputFile {

@@ -152,9 +152,14 @@ fn with_users(cli: &Cli, content: &[u8]) -> Result<Cli, Misplaced> {
             let reason = format!("`{name}` can only be given on the command line");
             return Err(at.problem(place, reason));
         }
-        // A flag set to `false` adds no argument, and one set to `true` would take the next word for its value.
-        if let Value::Bool(is_bare) = value {
-            Cli::check_flag(&[], &name, is_bare).map_err(|reason| at.problem(place, reason))?;
+        // A flag set to `false` adds no argument, so its name is checked here.
+        if value == false {
+            Cli::check_flag(&[], &name).map_err(|reason| at.problem(place, reason))?;
+        }
+        // It would take the next word for its value.
+        if value == true && Cli::needs_value(&name) {
+            let reason = format!("a value is required for `--{name}`");
+            return Err(at.problem(place, reason));
         }
         let words = flag_words(Map::from_iter([(name, value)]));
         flags.extend(words.map_err(|reason| at.problem(place, reason))?);

@@ -74,17 +74,19 @@ pub(super) fn parse_as(reply: &str, format: ReplyFormat) -> ParsedReply {
             ..ParsedReply::default()
         };
     };
+    let begin = reply.len() - rest.len();
     let mut parser = Parser {
         reply,
+        has_thoughts: begin > 0,
         has_marks: format == ReplyFormat::Edits,
         all_crlf: true,
         ..Parser::default()
     };
     let bytes = reply.as_bytes();
-    let mut done = reply.len() - rest.len();
+    let mut done = begin;
     let mut number = 1 + memchr_iter(b'\n', &bytes[..done]).count();
-    for start in memmem::find_iter(rest.as_bytes(), FENCE).map(|at| at + reply.len() - rest.len()) {
-        if start > 0 && bytes[start - 1] != b'\n' {
+    for start in memmem::find_iter(rest.as_bytes(), FENCE).map(|at| at + begin) {
+        if start > begin && bytes[start - 1] != b'\n' {
             continue;
         }
         parser.text(number, &reply[done..start]);
@@ -134,6 +136,8 @@ enum Piece {
 #[derive(Default)]
 struct Parser<'r> {
     reply: &'r str,
+    /// True if the reply begins with thoughts, so that no other end of one is looked for.
+    has_thoughts: bool,
     /// True if `^^^find`, `^^^put` and `^^^done N` are always marks; otherwise they may be paths.
     has_marks: bool,
     open: Option<OpenBlock<'r>>,
@@ -153,8 +157,10 @@ impl<'r> Parser<'r> {
             return;
         }
         self.parsed.prose.push_str(text);
-        let mut lines = text.lines().filter(|_| !self.parsed.edits.is_empty());
-        if let Some(at) = lines.position(ends_thought) {
+        if self.has_thoughts || self.parsed.edits.is_empty() {
+            return;
+        }
+        if let Some(at) = text.lines().position(ends_thought) {
             self.fault(number + at, FaultKind::Thought);
         }
     }

@@ -62,22 +62,28 @@ impl FailureKind {
     /// Maps an error code to a kind of failure: a word of Anthropic's, OpenAI's or Google's, which proxies in front of
     /// them pass on, or the status that the answer would have had, as OpenRouter sends it.
     pub(super) fn of(code: Option<&str>) -> Self {
-        const TRANSIENT: [&str; 8] = [
-            "api_error",
+        const OVERLOAD: [&str; 5] = [
+            "overloaded_error",
             "rate_limit_error",
+            "rate_limit_exceeded",
+            "RESOURCE_EXHAUSTED",
+            "UNAVAILABLE",
+        ];
+        const TRANSIENT: [&str; 5] = [
+            "api_error",
             "timeout_error",
             "server_error",
-            "rate_limit_exceeded",
-            "INTERNAL",
-            "RESOURCE_EXHAUSTED",
             "DEADLINE_EXCEEDED",
+            "INTERNAL",
         ];
         let code = code.unwrap_or_default();
-        match (code, code.parse().unwrap_or_default()) {
-            ("overloaded_error" | "UNAVAILABLE", _) | (_, 429 | 503 | 529) => Self::Overload,
-            (_, 408 | 500..=599) => Self::Transient,
+        match code.parse().unwrap_or_default() {
+            429 | 503 | 529 => Self::Overload,
+            408 | 500..=599 => Self::Transient,
+            400 | 413 => Self::BadRequest,
+            _ if OVERLOAD.contains(&code) => Self::Overload,
             _ if TRANSIENT.contains(&code) => Self::Transient,
-            ("invalid_request_error", _) | (_, 400 | 413) => Self::BadRequest,
+            _ if code == "invalid_request_error" => Self::BadRequest,
             _ => Self::Other,
         }
     }
@@ -118,7 +124,7 @@ impl VendorError {
     /// Returns whether an error in an answer with a success status is transient.
     pub(super) fn may_pass(&self) -> bool {
         let is_transient = matches!(self.failure, FailureKind::Overload | FailureKind::Transient);
-        is_transient && !self.quota_spent
+        is_transient && !self.quota_spent && !self.asks_too_much()
     }
 }
 

@@ -79,8 +79,11 @@ impl From<ModelError> for TryError {
                 ModelError::ErrorInAnswer(vendor) => vendor.may_pass(),
                 error => matches!(error, ModelError::Connection { .. }),
             },
+            wait: match &error {
+                ModelError::ErrorInAnswer(vendor) => vendor.retry_delay,
+                _ => None,
+            },
             error,
-            wait: None,
         }
     }
 }
@@ -242,8 +245,8 @@ impl<'a> HttpModel<'a> {
     }
 
     /// Returns the features with which to repeat a call that the server rejected: without the schema, without the
-    /// query's temperature, or without `stream_options`, which requests the usage. If the answer does not say what is
-    /// wrong, `stream_options` is dropped first.
+    /// query's temperature, with one message for each turn, or without `stream_options`, which requests the usage. If
+    /// the answer does not say what is wrong, `stream_options` is dropped first.
     fn other_manner(
         &self,
         request: &Request<'_>,
@@ -254,7 +257,8 @@ impl<'a> HttpModel<'a> {
         };
         let (status, body) = match error {
             ModelError::Status { status, answer, .. } => (*status, answer.to_vec()),
-            ModelError::ErrorInAnswer(_) => (LINE, error.to_string().into_bytes()),
+            // Such an answer may have cost something.
+            ModelError::ErrorInAnswer(_) if !request.once => (LINE, error.to_string().into_bytes()),
             _ => return None,
         };
         let names = |field: &str| status != LINE && memmem::find(&body, field.as_bytes()).is_some();

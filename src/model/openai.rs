@@ -328,8 +328,10 @@ fn in_turns<'a>(messages: &[Message<'a>]) -> Vec<Message<'a>> {
             continue;
         };
         match last.parts.last_mut() {
-            Some(Part::Call(_)) => turns.push(message.clone()),
-            Some(Part::Result(result)) => result.text += &format!("\n\n{}", message.words()),
+            Some(Part::Result(result)) if message.images().next().is_none() => {
+                result.text += &format!("\n\n{}", message.words());
+            }
+            Some(Part::Call(_) | Part::Result(_)) => turns.push(message.clone()),
             _ => {
                 last.parts.push(Part::Text("\n\n".into()));
                 last.parts.extend(message.parts.iter().cloned());

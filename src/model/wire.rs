@@ -120,11 +120,10 @@ pub(super) trait Wire: Sync {
         if error.is_null() {
             return Ok(());
         }
-        let vendor = self.read_error(error);
-        let status = vendor.code.as_ref().and_then(|code| code.parse().ok());
-        Err(ModelError::ErrorInAnswer(
-            vendor.with_status(status.unwrap_or(200)),
-        ))
+        // OpenRouter and Google name the status that the answer would have had.
+        let status = error["code"].as_u64().and_then(|code| code.try_into().ok());
+        let vendor = self.read_error(error).with_status(status.unwrap_or(200));
+        Err(ModelError::ErrorInAnswer(vendor))
     }
 }
 

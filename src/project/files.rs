@@ -142,15 +142,13 @@ impl Project {
         }
     }
 
-    /// Checks that files can be created in a directory below the root or, if it is missing, in the nearest existing
-    /// parent.
+    /// Checks that files can be created in a directory, relative to the root, or, if it is missing, in the nearest
+    /// existing parent.
     ///
     /// # Errors
     /// Fails if the directory is not writable.
     pub fn check_writable(&self, directory: &Path) -> Result<(), ProjectProblem> {
-        // A scratch tree has no logs of its own.
-        let is_logs = directory == Path::new(LOGS);
-        let path = if is_logs { &self.home } else { &self.root }.join(directory);
+        let path = self.root.join(directory);
         let nearest = path.ancestors().find(|path| path.is_dir());
         let there = nearest.unwrap_or(&self.root);
         access(there, Access::WRITE_OK | Access::EXEC_OK).map_err(|_| {

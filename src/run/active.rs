@@ -10,7 +10,6 @@ use std::time::Duration;
 use std::{fs, iter};
 
 use crate::model::price::Usd;
-use crate::project::LOGS;
 use crate::record::event::Event;
 use crate::record::result::{RunRecord, ScratchRecord};
 use crate::record::run_files::{self, RESULT};
@@ -57,7 +56,7 @@ impl<'c> Run<'c> {
     pub fn start(context: &'c Context<'c>, workflow: &'static str) -> Result<Self, Error> {
         let folder = run_files::folder(workflow);
         let started = context.clock.now();
-        let writable = context.project.check_writable(Path::new(LOGS));
+        let writable = context.project.check_writable(&context.project.logs());
         writable.map_err(NotReady::of)?;
         let log = RunLog::create(context.project.home(), started, folder, context.redactor)?;
         let room = Some(log.reserve()?);

@@ -92,13 +92,9 @@ impl Pin {
             .ok_or_else(|| io::Error::other("there are too many, or one is not readable"))
             .map_err(PathError::of("list the files of", root))?;
         let handle = Root::open(root).map_err(PathError::of("read", root))?;
-        let mut made = builds::bases(context).into_iter().map(tempfile_in);
-        let none = || {
-            Err(io::Error::other(
-                "no directory for it can be written, not even `TMPDIR`",
-            ))
-        };
-        let file = made.find(Result::is_ok).unwrap_or_else(none);
+        let none = Err(io::Error::other("there is no directory for copies"));
+        let bases = builds::bases(context).into_iter();
+        let file = bases.fold(none, |made, base| made.or_else(|_| tempfile_in(base)));
         let file = file.map_err(PathError::of("copy", root))?;
         let mut content = BufWriter::with_capacity(BUFFER, file);
         let mut beneath = Beneath::to_read(handle);

@@ -124,14 +124,14 @@ fn model_hint(error: &ModelError) -> String {
             );
         }
         _ if error.is_context_exceeded() => TOO_LONG,
+        _ if error.is_refusal() => {
+            "the request is not in the session any more, and the next one goes without it; files that were changed for \
+             it stay so, unless `/undo` takes that back or they were in a scratch tree"
+        }
         _ if error.is_bad_request() => {
             "the vendor did not accept the request, which stays in the session only if some of it was done: often it is \
              too large (`/compact` makes a conversation shorter) or shows a picture that cannot be read, or an entry of \
              `models.json` in `~/.agent` asks for what the model does not do"
-        }
-        _ if error.is_refusal() => {
-            "the request is not in the session any more, and the next one goes without it; files that were changed for \
-             it stay so, unless `/undo` takes that back or they were in a scratch tree"
         }
         ModelError::Status { status: 404, .. } => {
             "the vendor does not know the model or the address: `/model` lists the models, `--model NAME` asks one"

@@ -54,14 +54,17 @@ pub fn ask(
         trusting::ask_before(place, user, &choice)?;
         let now = place.context.clock.now();
         let remembered = place.permissions.borrow_mut().remember(&choice, now);
-        if let Err(problem) = remembered {
-            let hint = problem.hint().unwrap_or_default();
-            say(place.context, user, &format!("{problem}\n\n{hint}"));
-        }
-        if let Choice::Tool(tool, PermissionAction::Never) = choice {
-            let told =
-                format!("`{tool}` is never used in this project from now on; `{FILE}` says so");
-            say(place.context, user, &told);
+        match (remembered, choice) {
+            (Err(problem), _) => {
+                let hint = problem.hint().unwrap_or_default();
+                say(place.context, user, &format!("{problem}\n\n{hint}"));
+            }
+            (Ok(()), Choice::Tool(tool, PermissionAction::Never)) => {
+                let told =
+                    format!("`{tool}` is never used in this project from now on; `{FILE}` says so");
+                say(place.context, user, &told);
+            }
+            _ => {}
         }
     }
     Ok(verdict.answer)

@@ -40,9 +40,12 @@ pub(crate) fn parse_count(text: &str) -> Result<NonZeroUsize, String> {
 /// Parses a text in the user's words. A single word like a flag stands where the text was forgotten, as with an empty
 /// variable of a script.
 pub(crate) fn parse_text(text: &str) -> Result<String, String> {
-    let is_flag = text.len() > 1 && text.starts_with('-') && !text.contains(char::is_whitespace);
-    if is_flag {
-        return Err("the text is missing: this is one word that looks like a flag".to_owned());
+    let name = text.strip_prefix('-').unwrap_or_default();
+    let begins = name.starts_with(|c: char| c == '-' || c.is_ascii_alphabetic());
+    if begins && !text.contains(char::is_whitespace) {
+        let problem =
+            "the text is missing: this looks like a flag; put a blank in front if it is meant";
+        return Err(problem.to_owned());
     }
     Ok(text.to_owned())
 }

@@ -49,7 +49,7 @@ impl Stages<'_, '_, '_> {
                     break self.edit(&mut summary).map(|()| true)?;
                 }
                 let wrong = match Answer::read(&answer) {
-                    _ if answer.trim().is_empty() => break false,
+                    Answer::No if answer.trim().is_empty() => break false,
                     Answer::Yes => break false,
                     Answer::No => self.run.answer("What is wrong? ")?.unwrap_or_default(),
                     Answer::Instead(words) => words,

@@ -1,13 +1,14 @@
 //! Writes a page about one run or all runs, and opens it. Reads the runs' folders and changes nothing but the
 //! page.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
 
 use super::page;
-use crate::commands::output_file::{OutputFile, check_earlier};
+use crate::commands::output_file::OutputFile;
 use crate::project::{LOGS, Project};
 use crate::run::context::Context;
 use crate::run::error::RunError;
@@ -16,7 +17,7 @@ use crate::run::past::history::PastRun;
 use crate::run::past::story::sources::Sources;
 use crate::run::past::{history, naming, story};
 use crate::sys::error::Error;
-use crate::sys::files::PathError;
+use crate::sys::files::{self, Links, PathError};
 use crate::ui::browser;
 
 #[derive(Debug, Clone, Default, Args)]
@@ -139,9 +140,17 @@ pub fn write_page(
     let path = wanted.map_or(usual, Path::to_owned);
     let file = project.root().join(&path);
     let write = || {
-        check_earlier(&file, page::BEGINNING.as_bytes(), "page")?;
+        if file.is_file() && !is_page(&file)? {
+            return Err(io::Error::other("there is a file that is no page"));
+        }
         find(project, &file)?.write(text)
     };
     write().map_err(PathError::of("write", &file))?;
     Ok(path)
+}
+
+/// Returns `true` if the file is a page or is empty.
+fn is_page(path: &Path) -> io::Result<bool> {
+    let beginning = files::beginning(path, Links::Followed, page::BEGINNING.len() as u64)?;
+    Ok(beginning.is_empty() || beginning == page::BEGINNING.as_bytes())
 }

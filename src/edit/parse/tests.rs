@@ -52,6 +52,8 @@ fn blocks_in_thoughts_are_no_edits() {
             "{faults:?}"
         );
     }
+    let reply = "<think>^^^a\nx</think>^^^b\ny\n^^^end\nIt strips all up to </think>\n";
+    assert_eq!(summary(reply), Ok(vec!["b=y\n".to_owned()]));
     let plain = "Thinking is over.\n</think>\n^^^a\n</think>\n^^^end\n";
     assert_eq!(summary(plain), Ok(vec!["a=</think>\n".to_owned()]));
 }

@@ -217,6 +217,17 @@ fn messages_of_one_role_in_a_row_are_joined_if_roles_must_alternate() {
         },
         Message::text(Role::User, "c"),
         Message::text(Role::Assistant, "d"),
+        Message {
+            role: Role::Tool,
+            parts: vec![result("2")],
+        },
+        Message {
+            role: Role::User,
+            parts: vec![Part::Image(Image {
+                media_type: "image/png".to_owned(),
+                data: String::new(),
+            })],
+        },
     ];
     let turns = in_turns(&messages);
     let shown = turns.iter().map(|turn| (turn.role, turn.to_string()));
@@ -226,6 +237,8 @@ fn messages_of_one_role_in_a_row_are_joined_if_roles_must_alternate() {
         (Role::Assistant, "[call 1 of f]\nnull"),
         (Role::Tool, "[result of 1]\ndone\n\nc"),
         (Role::Assistant, "d"),
+        (Role::Tool, "[result of 2]\ndone"),
+        (Role::User, "[picture: image/png]"),
     ];
     assert_eq!(
         shown.collect::<Vec<_>>(),

@@ -128,7 +128,10 @@ impl Run<'_> {
             if self.falls_back_to_standard(&selected.spec, error) {
                 continue;
             }
-            let Some((fallback, its)) = self.fallback(models, selected, error, size) else {
+            // What an overloaded server has already generated may have cost something.
+            let is_last = request.once && !error.costs_nothing();
+            let other = (!is_last).then(|| self.fallback(models, selected, error, size));
+            let Some((fallback, its)) = other.flatten() else {
                 return Ok((selected, answer));
             };
             self.fall_back(selected, fallback, error);
@@ -193,7 +196,7 @@ impl Run<'_> {
         if broken > 0 && is_paid {
             let (calls, name) = (counted(broken, "call"), &spec.name);
             self.warn(format!(
-                "{calls} to `{name}` broke off in the middle of the reply: the cost is not known, and in no sum"
+                "{calls} to `{name}` broke off midway; the cost is unknown and not included in the totals"
             ));
         }
         answer

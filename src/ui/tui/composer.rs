@@ -505,6 +505,10 @@ impl Composer {
             KeyCode::Enter if key.modifiers.is_empty() => {
                 // A complete name is meant as typed, and so is a bare `@`.
                 let (is_whole, is_sent) = match completing(self.before())? {
+                    // A path in quotation marks lacks the second one.
+                    Completing::Path(start, _) if self.before()[start..].starts_with('"') => {
+                        (false, false)
+                    }
                     Completing::Path(_, typed) => {
                         let listed = self.paths.listed();
                         let mut names = listed.iter().map(|path| path.trim_end_matches('/'));

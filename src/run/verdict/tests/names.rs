@@ -153,6 +153,7 @@ fn main_sources_of_maven_and_gradle_are_not_tests() {
         ("src/main/resources/checkstyle.xml", FileKind::Settings),
         ("src/main/a.test.ts", FileKind::Test),
         ("roles/a/molecule/default/verify.yml", FileKind::Test),
+        ("src/molecule/bond.py", FileKind::Code),
     ] {
         assert_eq!(kind(path, "").0, expected, "{path}");
     }

@@ -7,10 +7,10 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use super::{ARMED, App, EngineState, HELD, HINT, STOPPING, ScreenEffect};
 use crate::model::message::Image;
 use crate::sys::interrupt::Signal;
+use crate::ui::tui::FromScreen;
 use crate::ui::tui::composer::ComposerAction;
 use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::keys::{is_cancel, is_letter};
-use crate::ui::tui::{FromScreen, Submission};
 
 /// The number of lines scrolled per notch of the wheel.
 const NOTCH: i32 = 3;
@@ -55,15 +55,7 @@ impl App {
                 }
                 Vec::new()
             }
-            _ => {
-                let effects = self.typed(key);
-                // A waiting request that is found in the history is taken back, too, lest it be sent twice.
-                let is_back = |last: &Submission| last.text == self.composer.text();
-                if key.code == KeyCode::Up && self.queue.back().is_some_and(is_back) {
-                    self.queue.pop_back();
-                }
-                effects
-            }
+            _ => self.typed(key),
         }
     }
 

@@ -402,12 +402,6 @@ fn queued_input_is_sent_as_edited_once_the_engine_is_ready() {
     app.composer.clear();
     press(&mut app, KeyCode::Up, 0);
     assert_eq!(typed(&mut app, " now"), []);
-    // With a draft, the history has it, too.
-    typed(&mut app, "three");
-    press(&mut app, KeyCode::Char('x'), 0);
-    press(&mut app, KeyCode::Up, 0);
-    assert_eq!(app.composer.text(), "three");
-    app.composer.clear();
     let submission = Submission {
         text: "look at [Image #1] now".to_owned(),
         images: vec![picture()],
