@@ -321,6 +321,34 @@ impl<'a> Message<'a> {
     }
 }
 
+/// Joins messages of one role in a row; words of the user that follow a tool's result are added to it.
+pub fn in_turns<'a>(messages: &[Message<'a>]) -> Vec<Message<'a>> {
+    let is_joined = |part: &Part<'_>| matches!(part, Part::Text(_) | Part::Image(_));
+    let mut turns: Vec<Message<'a>> = Vec::new();
+    for message in messages {
+        let side = |message: &Message<'_>| match message.role {
+            Role::Tool => Role::User,
+            role => role,
+        };
+        let last = turns.last_mut().filter(|last| side(last) == side(message));
+        let Some(last) = last.filter(|_| message.parts.iter().all(is_joined)) else {
+            turns.push(message.clone());
+            continue;
+        };
+        match last.parts.last_mut() {
+            Some(Part::Result(result)) if message.images().next().is_none() => {
+                result.text += &format!("\n\n{}", message.words());
+            }
+            Some(Part::Call(_) | Part::Result(_)) => turns.push(message.clone()),
+            _ => {
+                last.parts.push(Part::Text("\n\n".into()));
+                last.parts.extend(message.parts.iter().cloned());
+            }
+        }
+    }
+    turns
+}
+
 /// The text of a message, or of some of its parts. It serializes as one string without being joined in memory.
 #[derive(Debug, Clone, Copy)]
 pub struct Words<'m>(&'m [Part<'m>]);
@@ -377,6 +405,66 @@ impl fmt::Display for Message<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn messages_of_one_role_in_a_row_are_joined_if_roles_must_alternate() {
+        let result = |id: &str| {
+            Part::Result(CallResult {
+                id: id.to_owned(),
+                text: "done".to_owned(),
+                is_error: false,
+            })
+        };
+        let call = |id: &str| {
+            Part::Call(Call {
+                id: id.to_owned(),
+                name: "f".to_owned(),
+                ..Call::default()
+            })
+        };
+        let messages = [
+            Message::text(Role::System, "s"),
+            Message::text(Role::System, "t"),
+            Message::text(Role::User, "a"),
+            Message::text(Role::Tool, "b"),
+            Message {
+                role: Role::Assistant,
+                parts: vec![call("1")],
+            },
+            Message {
+                role: Role::Tool,
+                parts: vec![result("1")],
+            },
+            Message::text(Role::User, "c"),
+            Message::text(Role::Assistant, "d"),
+            Message {
+                role: Role::Tool,
+                parts: vec![result("2")],
+            },
+            Message {
+                role: Role::User,
+                parts: vec![Part::Image(Image {
+                    media_type: "image/png".to_owned(),
+                    data: String::new(),
+                })],
+            },
+        ];
+        let turns = in_turns(&messages);
+        let shown = turns.iter().map(|turn| (turn.role, turn.to_string()));
+        let expected = [
+            (Role::System, "s\n\n\n\nt"),
+            (Role::User, "a\n\n\n\nb"),
+            (Role::Assistant, "[call 1 of f]\nnull"),
+            (Role::Tool, "[result of 1]\ndone\n\nc"),
+            (Role::Assistant, "d"),
+            (Role::Tool, "[result of 2]\ndone"),
+            (Role::User, "[picture: image/png]"),
+        ];
+        assert_eq!(
+            shown.collect::<Vec<_>>(),
+            expected.map(|(role, text)| (role, text.to_owned()))
+        );
+    }
 
     #[test]
     fn pieces_serialize_as_one_escaped_string() {

@@ -44,15 +44,16 @@ pub(crate) mod thoughts;
 mod tier;
 pub mod tokens;
 pub(crate) mod usage;
+mod vendor_error;
 mod vendors;
 mod wire;
 
 pub(crate) use crate::sys::http::endpoint::{Endpoint, EndpointProblem, Proxies};
 pub use azure::{azure_spec, is_plain as is_plain_in_url};
 pub(crate) use catalogue::retired;
+pub use error::ModelError;
 pub(crate) use error::after_tries;
 pub(crate) use error::human_duration;
-pub use error::{FailureKind, ModelError, VendorError};
 pub use fields::FEWEST_TOKENS;
 pub use http::HttpModel;
 pub use reply::{Answer, End, Reply, Spent};
@@ -63,4 +64,5 @@ pub use spec::{ModelSpec, Origin, Place, Provider, ReasoningEffort, Thinking, To
 pub use step_id::{Purpose, REPAIRS, StepId};
 pub(crate) use table::{CHAT_MODELS, ModelTable, TableFile, TableProblem, TaskType, Unselected};
 pub use tier::Tier;
+pub use vendor_error::{FailureKind, VendorError};
 pub use wire::{Listener, Model, Vendor};

@@ -16,7 +16,7 @@ use super::{
     Delivery, End, Endpoint, FailureKind, Listener, ModelError, ModelSpec, Reply, Spent, Tier,
     ToolChoice, ToolSchema, Vendor, VendorError, catalogue,
 };
-use crate::model::message::{Call, CallResult, Image, Message, Part, Role, Words};
+use crate::model::message::{Call, CallResult, Image, Message, Part, Role, Words, in_turns};
 use crate::model::raw_reply::{RawPart, RawReply};
 use crate::model::usage::Usage;
 use crate::model::wire::{
@@ -314,31 +314,6 @@ fn usage(json: &Value) -> Usage {
         thought_tokens: thoughts,
         output_tokens: count(&json["completion_tokens"]).saturating_sub(included),
     }
-}
-
-/// Joins messages of one role in a row; words of the user that follow a tool's result are added to it.
-fn in_turns<'a>(messages: &[Message<'a>]) -> Vec<Message<'a>> {
-    let is_joined = |part: &Part<'_>| matches!(part, Part::Text(_) | Part::Image(_));
-    let mut turns: Vec<Message<'a>> = Vec::new();
-    for message in messages {
-        let role = |message: &Message<'_>| role_name(message.role, "system");
-        let last = turns.last_mut().filter(|last| role(last) == role(message));
-        let Some(last) = last.filter(|_| message.parts.iter().all(is_joined)) else {
-            turns.push(message.clone());
-            continue;
-        };
-        match last.parts.last_mut() {
-            Some(Part::Result(result)) if message.images().next().is_none() => {
-                result.text += &format!("\n\n{}", message.words());
-            }
-            Some(Part::Call(_) | Part::Result(_)) => turns.push(message.clone()),
-            _ => {
-                last.parts.push(Part::Text("\n\n".into()));
-                last.parts.extend(message.parts.iter().cloned());
-            }
-        }
-    }
-    turns
 }
 
 /// Converts a message to the wire format, in which tool results are separate messages.

@@ -17,10 +17,11 @@ use serde_json::{Value, json};
 use ureq::http::{Response, StatusCode};
 use ureq::{Body, RequestBuilder};
 
-use super::error::{ModelError, VendorError, one_line};
+use super::error::{ModelError, one_line};
 use super::fields::is_name;
 use super::setup::Setup;
 use super::spec::{ModelSpec, Provider};
+use super::vendor_error::VendorError;
 use super::wire::{Vendor, parse_answer, text};
 use crate::secret::ApiKey;
 use crate::sys::http::endpoint::{Endpoint, Proxies};

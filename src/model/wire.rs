@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::error::{ModelError, VendorError};
+use super::error::ModelError;
 use super::manner::Manner;
 use super::reply::{Answer, Reply};
 use super::request::{Delivery, Request};
 use super::spec::ModelSpec;
 use super::step_id::StepId;
+use super::vendor_error::VendorError;
 use crate::sys::http::endpoint::Endpoint;
 use crate::sys::text::without_mark;
 

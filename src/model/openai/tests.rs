@@ -187,66 +187,6 @@ fn the_pieces_of_a_call_belong_together_whatever_their_ids() {
 }
 
 #[test]
-fn messages_of_one_role_in_a_row_are_joined_if_roles_must_alternate() {
-    let result = |id: &str| {
-        Part::Result(CallResult {
-            id: id.to_owned(),
-            text: "done".to_owned(),
-            is_error: false,
-        })
-    };
-    let call = |id: &str| {
-        Part::Call(Call {
-            id: id.to_owned(),
-            name: "f".to_owned(),
-            ..Call::default()
-        })
-    };
-    let messages = [
-        Message::text(Role::System, "s"),
-        Message::text(Role::System, "t"),
-        Message::text(Role::User, "a"),
-        Message::text(Role::Tool, "b"),
-        Message {
-            role: Role::Assistant,
-            parts: vec![call("1")],
-        },
-        Message {
-            role: Role::Tool,
-            parts: vec![result("1")],
-        },
-        Message::text(Role::User, "c"),
-        Message::text(Role::Assistant, "d"),
-        Message {
-            role: Role::Tool,
-            parts: vec![result("2")],
-        },
-        Message {
-            role: Role::User,
-            parts: vec![Part::Image(Image {
-                media_type: "image/png".to_owned(),
-                data: String::new(),
-            })],
-        },
-    ];
-    let turns = in_turns(&messages);
-    let shown = turns.iter().map(|turn| (turn.role, turn.to_string()));
-    let expected = [
-        (Role::System, "s\n\n\n\nt"),
-        (Role::User, "a\n\n\n\nb"),
-        (Role::Assistant, "[call 1 of f]\nnull"),
-        (Role::Tool, "[result of 1]\ndone\n\nc"),
-        (Role::Assistant, "d"),
-        (Role::Tool, "[result of 2]\ndone"),
-        (Role::User, "[picture: image/png]"),
-    ];
-    assert_eq!(
-        shown.collect::<Vec<_>>(),
-        expected.map(|(role, text)| (role, text.to_owned()))
-    );
-}
-
-#[test]
 fn a_refusal_has_its_usage() {
     let refused = json!({"content": null, "refusal": "I can't"});
     for (finish, expected) in [(json!("stop"), "stop"), (json!(null), "refusal")] {

@@ -489,7 +489,6 @@ impl Composer {
 
     /// Applies a key to the candidates; `None` if there are none, or they do not use the key.
     fn candidate_key(&mut self, key: KeyEvent) -> Option<ComposerAction> {
-        // In a large project, it takes a while to find them.
         if is_letter(key) || key.code == KeyCode::Backspace {
             return None;
         }
@@ -506,14 +505,12 @@ impl Composer {
                 // A complete name is meant as typed, and so is a bare `@`.
                 let (is_whole, is_sent) = match completing(self.before())? {
                     // A path in quotation marks lacks the second one.
-                    Completing::Path(start, _) if self.before()[start..].starts_with('"') => {
-                        (false, false)
-                    }
-                    Completing::Path(_, typed) => {
-                        let listed = self.paths.listed();
+                    Completing::Path(start, typed) => {
+                        let is_open = self.before()[start..].starts_with('"');
+                        let (listed, named) = (self.paths.listed(), typed.trim_end_matches('/'));
                         let mut names = listed.iter().map(|path| path.trim_end_matches('/'));
-                        let named = typed.trim_end_matches('/');
-                        (typed.is_empty() || names.any(|name| name == named), false)
+                        let is_named = !is_open && names.any(|name| name == named);
+                        (typed.is_empty() || is_named, false)
                     }
                     Completing::Command(typed) => {
                         as_command(&self.commands, typed, &marked.text, self.marked > 0)
