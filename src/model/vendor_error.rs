@@ -46,27 +46,17 @@ impl FailureKind {
     /// Maps an error code to a kind of failure: a word of Anthropic's, OpenAI's or Google's, which proxies in front of
     /// them pass on, or the status that the answer would have had, as OpenRouter sends it.
     pub(super) fn of(code: Option<&str>) -> Self {
-        const OVERLOAD: [&str; 5] = [
-            "overloaded_error",
-            "rate_limit_error",
-            "rate_limit_exceeded",
-            "RESOURCE_EXHAUSTED",
-            "UNAVAILABLE",
-        ];
-        const TRANSIENT: [&str; 5] = [
-            "api_error",
-            "timeout_error",
-            "server_error",
-            "DEADLINE_EXCEEDED",
-            "INTERNAL",
-        ];
+        const OVERLOAD: &str =
+            "overloaded_error rate_limit_error rate_limit_exceeded RESOURCE_EXHAUSTED UNAVAILABLE";
+        const TRANSIENT: &str = "api_error timeout_error server_error DEADLINE_EXCEEDED INTERNAL";
         let code = code.unwrap_or_default();
+        let is_among = |words: &str| words.split(' ').any(|word| word == code);
         match code.parse().unwrap_or_default() {
             429 | 503 | 529 => Self::Overload,
             408 | 500..=599 => Self::Transient,
             400 | 413 => Self::BadRequest,
-            _ if OVERLOAD.contains(&code) => Self::Overload,
-            _ if TRANSIENT.contains(&code) => Self::Transient,
+            _ if is_among(OVERLOAD) => Self::Overload,
+            _ if is_among(TRANSIENT) => Self::Transient,
             _ if code == "invalid_request_error" => Self::BadRequest,
             _ => Self::Other,
         }

@@ -51,7 +51,9 @@ impl PathError {
         match self.source.kind() {
             io::ErrorKind::FileTooLarge => "make it smaller, or move it away",
             io::ErrorKind::StorageFull => "make room on the disk",
+            io::ErrorKind::IsADirectory => "name a file, not a directory",
             _ if self.action == "read" => "make it readable",
+            io::ErrorKind::NotFound => "name a place in a directory that is there",
             // An error that this program raised itself.
             io::ErrorKind::Other => "name another path, or move what is there out of the way",
             _ => "check that the disk has room and the directory is writable",

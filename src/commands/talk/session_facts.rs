@@ -3,6 +3,9 @@
 use crate::model::ModelSpec;
 use crate::record::mode::Mode;
 
+/// The name of whoever runs a server of the user's choice that speaks OpenAI's format.
+const COMPATIBLE: &str = "OpenAI-compatible";
+
 /// The facts about an agent's session that are shown to its user.
 #[derive(Debug, Default)]
 pub struct SessionFacts {
@@ -26,11 +29,29 @@ pub struct SessionFacts {
 impl SessionFacts {
     /// Creates the facts about a session with this model that has not begun.
     pub fn of(spec: &ModelSpec, window: u64) -> Self {
+        let vendor = spec.provider.vendor();
+        let is_anothers = vendor.is_shared && spec.base_url.is_some();
         Self {
             model: spec.name.clone(),
-            vendor: spec.provider.vendor().name,
+            vendor: if is_anothers { COMPATIBLE } else { vendor.name },
             window,
             ..Self::default()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Provider;
+
+    #[test]
+    fn a_server_of_the_users_is_not_called_openais() {
+        let mut spec = ModelSpec::new("m", Provider::OpenAi);
+        assert_eq!(SessionFacts::of(&spec, 0).vendor, "OpenAI");
+        spec.base_url = Some("http://127.0.0.1:8080/v1".to_owned());
+        assert_eq!(SessionFacts::of(&spec, 0).vendor, "OpenAI-compatible");
+        spec.provider = Provider::Anthropic;
+        assert_eq!(SessionFacts::of(&spec, 0).vendor, "Anthropic");
     }
 }

@@ -251,7 +251,9 @@ impl Run<'_> {
     /// Warns that another model answers; only once a day if the vendor has announced it.
     fn report_served(&mut self, spec: &ModelSpec, served: &Served) {
         let (project, today) = (&self.context.project, self.context.today());
-        let warning = served.warning(&spec.name);
+        // An entry may have the name of the model that answers.
+        let is_same_name = spec.name == served.name;
+        let warning = served.warning(if is_same_name { &spec.id } else { &spec.name });
         let is_announced = catalogue::answering(&spec.id, today)
             .is_some_and(|announced| is_same(announced, &served.name));
         let has_warned = |record: RunRecord| record.warnings.contains(&warning);
