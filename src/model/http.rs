@@ -197,16 +197,13 @@ impl<'a> HttpModel<'a> {
                     .read_body(response, ANSWER_LIMIT)
                     .map_err(|error| self.failed(error)),
             };
-            let is_small = |json: &Vec<u8>| json.len() <= FAILURE_HEAD;
-            let read =
-                read.and_then(
-                    |json| match is_small(&json).then(|| wire.read_reply(&json)) {
-                        // As in a stream, the error may be over at the next try.
-                        Some(Err(error @ ModelError::ErrorInAnswer(_))) => Err(error.into()),
-                        _ => Ok(json),
-                    },
-                );
             let json = read.map_err(|failed| failed.last_if(request.once))?;
+            let is_small = json.len() <= FAILURE_HEAD;
+            let error = is_small.then(|| wire.read_reply(&json).err()).flatten();
+            // As in a stream, the error may be over at the next try.
+            if let Some(error @ ModelError::ErrorInAnswer(_)) = error {
+                return Err(TryError::from(error).last_if(request.once));
+            }
             return Ok(Answer { json, tier });
         }
         let advice = Advice::read(|name| header(headers, name), now);

@@ -30,10 +30,14 @@ impl SessionFacts {
     /// Creates the facts about a session with this model that has not begun.
     pub fn of(spec: &ModelSpec, window: u64) -> Self {
         let vendor = spec.provider.vendor();
-        let is_anothers = vendor.is_shared && spec.base_url.is_some();
+        let is_compatible = vendor.is_shared && spec.base_url.is_some();
         Self {
             model: spec.name.clone(),
-            vendor: if is_anothers { COMPATIBLE } else { vendor.name },
+            vendor: if is_compatible {
+                COMPATIBLE
+            } else {
+                vendor.name
+            },
             window,
             ..Self::default()
         }
