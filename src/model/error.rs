@@ -401,6 +401,11 @@ impl ModelError {
         }
     }
 
+    /// Returns whether the model or its server takes no tool calls.
+    pub fn refuses_tools(&self) -> bool {
+        self.says(VendorError::refuses_tools)
+    }
+
     /// Returns whether the vendor says that the prompt exceeds the model's context window.
     pub fn is_context_exceeded(&self) -> bool {
         match self {

@@ -390,7 +390,7 @@ fn parts<'a>(message: &'a Message<'_>, calls: &mut CallsById<'a>) -> Vec<GeminiP
                 signature = Some(&**data);
                 continue;
             }
-            Part::Thought(Thought::Shown { .. }) => continue,
+            Part::Thought(Thought::Shown { .. } | Thought::Unsigned(_)) => continue,
             Part::Text(_) => GeminiPartContent::Text(Words::of(run)),
             Part::Image(Image { media_type, data }) => {
                 GeminiPartContent::InlineData(json!({"mimeType": media_type, "data": data}))

@@ -485,18 +485,21 @@ impl Pieces {
         assembler: &mut dyn Assembler,
         listener: &dyn Listener,
     ) -> Result<(), ModelError> {
-        match self {
+        let is_end = bytes.is_empty();
+        let read = match self {
+            // Some servers end the stream without the blank line that ends an event.
             Self::Events(events) => {
+                let bytes = if is_end { b"\n\n" } else { bytes };
                 events.read(bytes, |event| assembler.event(&event.data, listener))
             }
-            Self::Lines(lines) if bytes.is_empty() => {
-                match lines.end(|line| assembler.event(line, listener)) {
-                    // The last line is incomplete because the stream was cut off, which the caller detects.
-                    Err(ModelError::NotJson { source, .. }) if source.is_eof() => Ok(()),
-                    read => read,
-                }
-            }
+            Self::Lines(lines) if is_end => lines.end(|line| assembler.event(line, listener)),
             Self::Lines(lines) => lines.read(bytes, |line| assembler.event(line, listener)),
+        };
+        match read {
+            // The last piece is incomplete because the stream was cut off, which the caller detects.
+            Err(ModelError::NotJson { source, .. }) if is_end && source.is_eof() => Ok(()),
+            Err(ModelError::Malformed(_)) if is_end => Ok(()),
+            read => read,
         }
     }
 }

@@ -168,6 +168,38 @@ pub enum Thought {
         /// The vendor's opaque data.
         data: String,
     },
+    /// Thinking of a model without signatures.
+    Unsigned(Reasoning),
+}
+
+impl Thought {
+    /// Returns the text, or the opaque data.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Shown { text, .. } | Self::Sealed { data: text } => text,
+            Self::Unsigned(reasoning) => reasoning.text(),
+        }
+    }
+}
+
+/// Unsigned thinking in the field that its server named; DeepSeek and Ollama expect it back there with the calls.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reasoning {
+    /// The field of DeepSeek and most compatible servers.
+    ReasoningContent(String),
+    /// The field of OpenRouter, Groq and newer versions of vLLM.
+    Reasoning(String),
+    /// The field of Ollama.
+    Thinking(String),
+}
+
+impl Reasoning {
+    /// Returns the text.
+    pub fn text(&self) -> &str {
+        let (Self::ReasoningContent(text) | Self::Reasoning(text) | Self::Thinking(text)) = self;
+        text
+    }
 }
 
 /// An image.
@@ -198,7 +230,8 @@ impl ReplyPart {
     pub fn redacted(&self, redactor: &Redactor) -> Option<Self> {
         match self {
             Self::Text(text) => Some(Self::Text(redactor.text(text).into_owned())),
-            Self::Thought(Thought::Shown { text, .. }) if redactor.text(text) != **text => None,
+            Self::Thought(Thought::Sealed { .. }) => Some(self.clone()),
+            Self::Thought(thought) if redactor.text(thought.text()) != thought.text() => None,
             as_is => Some(as_is.clone()),
         }
     }
@@ -233,8 +266,8 @@ impl fmt::Display for Part<'_> {
             Self::Text(text) => write!(f, "{text}"),
             Self::Call(call) => write!(f, "[call {} of {}]\n{}", call.id, call.name, call.input),
             Self::Result(result) => write!(f, "[result of {}]\n{}", result.id, result.text),
-            Self::Thought(Thought::Shown { text, .. }) => write!(f, "[thought]\n{text}"),
             Self::Thought(Thought::Sealed { .. }) => f.write_str("[sealed thought]"),
+            Self::Thought(thought) => write!(f, "[thought]\n{}", thought.text()),
             Self::Image(image) => write!(f, "[picture: {}]", image.media_type),
         }
     }
@@ -278,6 +311,14 @@ impl<'a> Message<'a> {
         })
     }
 
+    /// Returns the message's unsigned thinking.
+    pub fn reasoning(&self) -> Option<&Reasoning> {
+        self.parts.iter().find_map(|part| match part {
+            Part::Thought(Thought::Unsigned(reasoning)) => Some(reasoning),
+            _ => None,
+        })
+    }
+
     /// Splits the message's text after its cache marks.
     pub fn segments(&self) -> Vec<Words<'_>> {
         let segments = self.parts.split_inclusive(Part::is_marked);
@@ -313,9 +354,7 @@ impl<'a> Message<'a> {
             Part::Text(text) => text.pieces().map(Cow::Borrowed).collect::<Vec<_>>(),
             Part::Call(call) => vec![Cow::Owned(call.input.to_string())],
             Part::Result(result) => vec![Cow::Borrowed(&*result.text)],
-            Part::Thought(Thought::Shown { text, .. } | Thought::Sealed { data: text }) => {
-                vec![Cow::Borrowed(&**text)]
-            }
+            Part::Thought(thought) => vec![Cow::Borrowed(thought.text())],
             Part::Image(_) => Vec::new(),
         })
     }

@@ -18,7 +18,7 @@ use super::{
     Delivery, End, Endpoint, Listener, ModelError, ModelSpec, ReasoningEffort, Reply, Spent,
     ToolChoice, Vendor, VendorError, openai,
 };
-use crate::model::message::{Call, CallResult, CallsById, Message, Part};
+use crate::model::message::{Call, CallResult, CallsById, Message, Part, Reasoning};
 use crate::model::openai::{ChatBody, ChatContent, ChatMessage};
 use crate::model::raw_reply::RawReply;
 use crate::model::usage::Usage;
@@ -134,8 +134,11 @@ impl Wire for Ollama {
             tier: None,
         };
         let message = answer.message.unwrap_or_default();
+        let thought = message
+            .thinking
+            .map(|text| Reasoning::Thinking(text.into()));
         RawReply {
-            parts: openai::parts(message.content, message.tool_calls),
+            parts: openai::parts(thought, message.content, message.tool_calls),
             is_ordered: false,
             finish: text(&answer.done_reason).filter(|reason| answer.done && !reason.is_empty()),
             meaning: end,
@@ -207,6 +210,7 @@ fn body_messages<'a>(messages: &'a [Message<'_>]) -> Vec<ChatMessage<'a>> {
                 role: openai::role_name(message.role, "system"),
                 content: Some(ChatContent::Words(words)),
                 images,
+                thought: message.reasoning().filter(|_| !tool_calls.is_empty()),
                 tool_calls,
                 ..ChatMessage::default()
             });
@@ -224,6 +228,7 @@ fn body_call(call: &Call) -> Value {
 #[derive(Default)]
 struct ChatLines {
     content: String,
+    thinking: String,
     calls: Vec<Value>,
     /// The fields of the last line other than the message.
     last: Option<Value>,
@@ -240,6 +245,7 @@ impl Assembler for ChatLines {
         let message = line.message.unwrap_or_default();
         if let Some(thought) = message.thinking.filter(|thought| !thought.is_empty()) {
             listener.thought(&thought);
+            self.thinking.push_str(&thought);
         }
         if let Some(literal) = message.content {
             let from = self.content.len();
@@ -270,6 +276,7 @@ impl Assembler for ChatLines {
         let mut answer = self.last?;
         answer["message"] = json!({"role": "assistant", "content": self.content});
         if !self.calls.is_empty() {
+            answer["message"]["thinking"] = self.thinking.into();
             answer["message"]["tool_calls"] = self.calls.into();
         }
         Some(answer.to_string().into_bytes())

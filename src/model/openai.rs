@@ -16,7 +16,9 @@ use super::{
     Delivery, End, Endpoint, FailureKind, Listener, ModelError, ModelSpec, Reply, Spent, Tier,
     ToolChoice, ToolSchema, Vendor, VendorError, catalogue,
 };
-use crate::model::message::{Call, CallResult, Image, Message, Part, Role, Words, in_turns};
+use crate::model::message::{
+    Call, CallResult, Image, Message, Part, Reasoning, Role, Thought, Words, in_turns,
+};
 use crate::model::raw_reply::{RawPart, RawReply};
 use crate::model::usage::Usage;
 use crate::model::wire::{
@@ -80,6 +82,8 @@ pub(super) struct ChatMessage<'a> {
     /// The base64-encoded images, for Ollama.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<&'a str>,
+    #[serde(flatten)]
+    pub thought: Option<&'a Reasoning>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<Value>,
     /// The id of the call whose result this is.
@@ -143,6 +147,10 @@ struct ChoiceMessage<'a> {
     #[serde(borrow)]
     content: Option<&'a RawValue>,
     refusal: Option<String>,
+    #[serde(default)]
+    reasoning_content: Value,
+    #[serde(default)]
+    reasoning: Value,
     tool_calls: Option<Vec<Value>>,
 }
 
@@ -251,8 +259,10 @@ impl Wire for OpenAi {
                 spent: spent.into(),
             });
         }
+        let thought = text(&message.reasoning_content).map(Reasoning::ReasoningContent);
+        let thought = thought.or(text(&message.reasoning).map(Reasoning::Reasoning));
         RawReply {
-            parts: parts(message.content, message.tool_calls),
+            parts: parts(thought, message.content, message.tool_calls),
             is_ordered: false,
             finish,
             meaning: end,
@@ -338,6 +348,7 @@ fn body_messages<'a>(message: &'a Message<'_>, dialect: &Dialect) -> Vec<ChatMes
         results.push(ChatMessage {
             role: role_name(message.role, dialect.system),
             content: (has_words || tool_calls.is_empty()).then(|| content(message, dialect)),
+            thought: message.reasoning().filter(|_| !tool_calls.is_empty()),
             tool_calls,
             ..ChatMessage::default()
         });
@@ -409,8 +420,13 @@ struct ContentPart<'a> {
     text: Option<&'a RawValue>,
 }
 
-/// Collects the text, which some servers send as a list of parts, and the calls of an answer.
-pub(super) fn parts(content: Option<&RawValue>, calls: Option<Vec<Value>>) -> Vec<RawPart<'_>> {
+/// Collects the text, which some servers send as a list of parts, and the calls of an answer with the thinking before
+/// them.
+pub(super) fn parts(
+    thought: Option<Reasoning>,
+    content: Option<&RawValue>,
+    calls: Option<Vec<Value>>,
+) -> Vec<RawPart<'_>> {
     let list = content.and_then(|content| serde_json::from_str(content.get()).ok());
     let texts = match list {
         Some(list) => Vec::into_iter(list)
@@ -418,9 +434,12 @@ pub(super) fn parts(content: Option<&RawValue>, calls: Option<Vec<Value>>) -> Ve
             .collect(),
         None => Vec::from_iter(content),
     };
-    let calls = calls.into_iter().flatten();
-    let parts = calls.map(|call| RawPart::Call(self::call(&call)));
-    texts.into_iter().map(RawPart::Text).chain(parts).collect()
+    let calls = calls.unwrap_or_default();
+    let thought = thought.filter(|thought| !thought.text().is_empty() && !calls.is_empty());
+    let thought = thought.map(|thought| RawPart::Thought(Thought::Unsigned(thought)));
+    let calls = calls.iter().map(|call| RawPart::Call(self::call(call)));
+    let texts = texts.into_iter().map(RawPart::Text);
+    thought.into_iter().chain(texts).chain(calls).collect()
 }
 
 fn call(call: &Value) -> Call {
@@ -468,6 +487,8 @@ struct ChatStream {
     answer: Value,
     content: String,
     refusal: Option<String>,
+    /// The thinking, with the name of its field.
+    thought: Option<(&'static str, String)>,
     calls: Vec<PartialCall>,
     finish: Option<String>,
     done: bool,
@@ -505,9 +526,11 @@ impl Assembler for ChatStream {
             self.content.push_str(text);
         }
         // Compatible servers send thinking by one of these names; some send both, or no text.
-        let thoughts = ["reasoning_content", "reasoning"].map(|name| &delta[name]);
-        if let Some(thought) = thoughts.into_iter().find_map(Value::as_str) {
+        let mut names = ["reasoning_content", "reasoning"].into_iter();
+        if let Some((name, thought)) = names.find_map(|name| Some((name, delta[name].as_str()?))) {
             listener.thought(thought);
+            let (_, all) = self.thought.get_or_insert((name, String::new()));
+            all.push_str(thought);
         }
         if let Some(refusal) = delta["refusal"].as_str() {
             self.refusal.get_or_insert_default().push_str(refusal);
@@ -535,6 +558,9 @@ impl Assembler for ChatStream {
         };
         let mut message =
             json!({"role": "assistant", "content": self.content, "refusal": self.refusal});
+        if let Some((name, thought)) = self.thought.filter(|_| !self.calls.is_empty()) {
+            message[name] = thought.into();
+        }
         if !self.calls.is_empty() {
             message["tool_calls"] = self.calls.iter().map(call).collect();
         }

@@ -18,7 +18,7 @@ pub(super) enum RawPart<'a> {
 /// The content of an answer that has not been checked yet.
 pub(super) struct RawReply<'a> {
     pub parts: Vec<RawPart<'a>>,
-    /// True if the parts are sent back in order, rather than all text before the calls.
+    /// True if the parts are sent back in order, rather than all text before the calls. Thinking is always in order.
     pub is_ordered: bool,
     /// The vendor's finish reason, if there is one.
     pub finish: Option<String>,
@@ -50,6 +50,8 @@ impl RawReply<'_> {
                 spent: self.spent.into(),
             });
         }
+        let is_thought = |part: &RawPart<'_>| matches!(part, RawPart::Thought(_));
+        let is_ordered = self.is_ordered || self.parts.iter().any(is_thought);
         let (mut text, mut calls, mut parts) = (String::new(), Vec::new(), Vec::new());
         for part in self.parts {
             let part = match part {
@@ -57,7 +59,7 @@ impl RawReply<'_> {
                     let from = text.len();
                     json_text::append(&mut text, literal)
                         .map_err(|source| ModelError::not_json(literal.get().as_bytes(), source))?;
-                    if !self.is_ordered || text.len() == from {
+                    if !is_ordered || text.len() == from {
                         continue;
                     }
                     ReplyPart::Text(text[from..].to_owned())
@@ -73,7 +75,7 @@ impl RawReply<'_> {
                     ReplyPart::Call(id)
                 }
             };
-            parts.extend(self.is_ordered.then_some(part));
+            parts.extend(is_ordered.then_some(part));
         }
         if text.starts_with(BYTE_ORDER_MARK) {
             text.drain(..BYTE_ORDER_MARK.len());

@@ -90,6 +90,19 @@ impl VendorError {
         )
     }
 
+    /// Returns whether the model or its server takes no tool calls, by the words of Ollama, OpenRouter, Together, vLLM
+    /// and llama.cpp.
+    pub(super) fn refuses_tools(&self) -> bool {
+        let words = [
+            "support tool",
+            "support function",
+            "tool choice requires",
+            "tools param requires",
+        ];
+        let message = self.message.as_deref().unwrap_or_default();
+        words.iter().any(|words| message.contains(words))
+    }
+
     /// Returns whether the spent quota is one that is refilled every day.
     pub(super) fn is_refilled(&self) -> bool {
         self.quota_spent && self.is_rate_limit

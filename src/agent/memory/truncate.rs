@@ -13,7 +13,7 @@ use crate::agent::AgentError;
 use crate::agent::conversation::{Conversation, HistoryMessage, Truncation};
 use crate::agent::host::Compressed;
 use crate::agent::tagged::{Tag, tagged};
-use crate::model::message::{ReplyPart, Role, Thought};
+use crate::model::message::{ReplyPart, Role};
 use crate::model::usage::Usage;
 
 /// The notice to the user.
@@ -79,9 +79,7 @@ pub fn tokens_of(history: &[HistoryMessage]) -> u64 {
             .iter()
             .map(|call| text(&call.name) + text(&call.input.to_string()));
         let thoughts = message.parts.iter().map(|part| match part {
-            ReplyPart::Thought(
-                Thought::Shown { text: thought, .. } | Thought::Sealed { data: thought },
-            ) => text(thought),
+            ReplyPart::Thought(thought) => text(thought.text()),
             _ => 0,
         });
         let images = CHARACTERS * IMAGE * message.images.len() as u64;

@@ -61,8 +61,9 @@ pub fn entries(conversation: &Conversation) -> Vec<Entry> {
 /// Returns the entries for a reply: the agent's words and its tool calls.
 fn replied(said: &HistoryMessage) -> impl Iterator<Item = Entry> {
     let thoughts = said.parts.iter().filter_map(|part| match part {
-        ReplyPart::Thought(Thought::Shown { text, .. }) if !text.trim().is_empty() => {
-            Some(Entry::thought(text))
+        ReplyPart::Thought(Thought::Sealed { .. }) => None,
+        ReplyPart::Thought(thought) if !thought.text().trim().is_empty() => {
+            Some(Entry::thought(thought.text()))
         }
         _ => None,
     });

@@ -123,6 +123,7 @@ fn model_hint(error: &ModelError) -> String {
                 before.unwrap_or_default()
             );
         }
+        _ if error.refuses_tools() => return error.hint(),
         _ if error.is_context_exceeded() => TOO_LONG,
         _ if error.is_refusal() => {
             "the request is not in the session any more, and the next one goes without it; files that were changed for \

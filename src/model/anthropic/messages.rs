@@ -229,6 +229,7 @@ fn may_say(side: Side, part: &Part<'_>) -> bool {
             }
             | Thought::Sealed { data: sign },
         ) => side == Side::Model && !sign.is_empty(),
+        Part::Thought(Thought::Unsigned(_)) => false,
         Part::Result(_) | Part::Image(_) => side == Side::User,
     }
 }
@@ -356,7 +357,7 @@ fn seen<'a>(part: &'a Part<'a>) -> Option<Block<'a>> {
         },
         Part::Thought(Thought::Sealed { data }) => Content::RedactedThinking { data },
         Part::Call(_) => return Some(Block::own(part.to_string())),
-        Part::Text(_) | Part::Result(_) => return None,
+        Part::Text(_) | Part::Result(_) | Part::Thought(Thought::Unsigned(_)) => return None,
     };
     Some(Block::new(content))
 }

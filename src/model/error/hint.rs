@@ -30,6 +30,10 @@ impl ModelError {
                 "the quota is spent and waiting does not refill it soon: see the vendor's billing \
                  page, or use another model with `--model`"
             }
+            _ if self.refuses_tools() => {
+                "the model or its server takes no tool calls, which `chat` and `orchestrate` need: \
+                 ask another with `--model`"
+            }
             Self::Status {
                 status: 404,
                 model,
@@ -101,7 +105,9 @@ impl ModelError {
 
     /// Returns whether the request was rejected for a reason other than its key, its content or the quota.
     fn is_rejected(&self) -> bool {
-        let names_reason = |vendor: &VendorError| vendor.quota_spent || vendor.is_flagged();
+        let names_reason = |vendor: &VendorError| {
+            vendor.quota_spent || vendor.is_flagged() || vendor.refuses_tools()
+        };
         self.is_bad_request() && !self.refuses_key() && !self.says(names_reason)
     }
 

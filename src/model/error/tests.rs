@@ -93,6 +93,20 @@ fn permanent_failures_are_not_transient() {
             "busy",
             "wait a while",
         ),
+        (
+            400,
+            "",
+            "registry.ollama.ai/library/gemma:2b does not support tools",
+            "server",
+            "ask another with `--model`",
+        ),
+        (
+            404,
+            "",
+            "No endpoints found that support tool use.",
+            "server",
+            "ask another with `--model`",
+        ),
     ] {
         let error = status(number, code, message);
         assert_eq!(error.reason(), reason, "{error}");

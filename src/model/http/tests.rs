@@ -211,6 +211,20 @@ fn a_cut_stream_is_worth_another_try() {
 }
 
 #[test]
+fn the_last_event_of_a_stream_may_lack_its_blank_line() {
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+    let text =
+        json!({"type": "content_block_start", "content_block": {"type": "text", "text": "a"}});
+    let stop = json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}});
+    for end in ["", "\n"] {
+        let over = r#"{"type": "message_stop"}"#;
+        let stream = format!("{head}data: {text}\n\ndata: {stop}\n\ndata: {over}{end}");
+        let (route, _asked) = serving(vec![vec![stream]]);
+        asking(route, |model| assert_eq!(said(model), "a", "{end:?}"));
+    }
+}
+
+#[test]
 fn a_rate_limit_that_is_used_up_paces_all_processes_with_the_key() {
     let told = |headers: &str| reply("a").replacen("\r\n", &format!("\r\n{headers}\r\n"), 1);
     let refused = |status: u16, headers: &str| {

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::model::Request;
 use crate::model::manner::{Constraint, Manner};
-use crate::model::message::Role;
+use crate::model::message::{ReplyPart, Role, Thought};
 use crate::model::{Form, Provider, StepId, Tier, ToolSchema};
 use crate::sys::ndjson::Lines;
 
@@ -148,6 +148,7 @@ fn calls_have_objects_as_arguments_and_results_the_names_of_their_tools() {
         said(
             Role::Assistant,
             vec![
+                Part::Thought(Thought::Unsigned(Reasoning::Thinking("hm".to_owned()))),
                 Part::Text("first".into()),
                 call("call-1", "read", json!({"path": "a"})),
                 call("call-2", "list", json!("no object")),
@@ -167,7 +168,7 @@ fn calls_have_objects_as_arguments_and_results_the_names_of_their_tools() {
         Constraint::Schema,
     );
     let expected = json!([
-        {"role": "assistant", "content": "first", "tool_calls": [
+        {"role": "assistant", "content": "first", "thinking": "hm", "tool_calls": [
             {"function": {"name": "read", "arguments": {"path": "a"}}},
             {"function": {"name": "list", "arguments": {}}},
         ]},
@@ -264,13 +265,17 @@ fn calls_come_in_any_line_and_get_ids() {
         json!({"message": {"role": "assistant", "content": "", "tool_calls": [
             {"function": {"name": name, "arguments": arguments}}]}, "done": false})
     };
+    let thinking = json!({"message": {"role": "assistant", "content": "", "thinking": "hm"}});
     let reply = read(&[
+        thinking,
         call("read", json!({"path": "a"})),
         call("list", json!({})),
         done("stop"),
     ])
     .unwrap();
     assert_eq!(reply.end, End::ToolCalls);
+    let thought = Thought::Unsigned(Reasoning::Thinking("hm".to_owned()));
+    assert_eq!(reply.parts[0], ReplyPart::Thought(thought));
     let calls: Vec<_> = reply
         .calls
         .iter()

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::model::Request;
-use crate::model::message::Text;
+use crate::model::message::{ReplyPart, Text};
 use crate::model::tests::written;
 use crate::model::{Form, Provider, StepId, Tier};
 use serde_json::json;
@@ -135,6 +135,53 @@ fn the_text_among_the_parts_of_a_list_is_the_answer() {
     let chunk = json!({"choices": [{"delta": {"content": content}, "finish_reason": "stop"}]});
     stream.event(chunk.to_string().as_bytes(), &()).unwrap();
     assert_eq!(stream.content, "one two");
+}
+
+#[test]
+fn thinking_before_calls_is_sent_back_in_its_field() {
+    let call =
+        json!([{"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}]);
+    for name in ["reasoning_content", "reasoning"] {
+        let whole = answer(
+            json!({"content": "so", (name): "hm, so", "tool_calls": call}),
+            "tool_calls".into(),
+        );
+        let mut stream = ChatStream::default();
+        for delta in [
+            json!({(name): "hm,", "content": null}),
+            json!({(name): " so"}),
+            json!({"content": "so", "tool_calls": call}),
+        ] {
+            let chunk = json!({"choices": [{"delta": delta, "finish_reason": "tool_calls"}]});
+            stream.event(chunk.to_string().as_bytes(), &()).unwrap();
+        }
+        let streamed = serde_json::from_slice(&Box::new(stream).finish().unwrap()).unwrap();
+        for answer in [whole, streamed] {
+            let mut reply = read(&answer).unwrap();
+            let [
+                ReplyPart::Thought(thought),
+                ReplyPart::Text(text),
+                ReplyPart::Call(_),
+            ] = &reply.parts[..]
+            else {
+                panic!("{reply:?}");
+            };
+            let said = Message {
+                role: Role::Assistant,
+                parts: vec![
+                    Part::Thought(thought.clone()),
+                    Part::Text(text.clone().into()),
+                    Part::Call(reply.calls.remove(0)),
+                ],
+            };
+            let body = written(&OpenAi, "gpt-5", &[said]);
+            let expected =
+                json!({"role": "assistant", "content": "so", (name): "hm, so", "tool_calls": call});
+            assert_eq!(body["messages"][0], expected);
+        }
+        let text = json!({"content": "so", (name): "hm"});
+        assert_eq!(read(&answer(text, "stop".into())).unwrap().parts, []);
+    }
 }
 
 #[test]
