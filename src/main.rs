@@ -50,7 +50,7 @@ fn run(arguments: &[OsString], clock: SystemClock) -> Exit {
     }
 }
 
-/// Runs as the supervisor, which this program starts itself; no one is left to read an error.
+/// Runs as the supervisor, an internal command. Errors are not printed, since nobody would read them.
 fn supervise(place: SupervisorPlace, clock: SystemClock) -> Exit {
     let interrupt = match place {
         // Signals from inside the sandbox must not reach its first process.

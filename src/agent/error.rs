@@ -36,7 +36,7 @@ pub enum AgentError {
         /// The message given to the model.
         problem: String,
     },
-    /// The work failed too many audits in a row.
+    /// The work failed too many consecutive audits.
     #[error("the audit has failed {}; the last one says: {feedback}", counted((*.audits).into(), "time"))]
     #[diagnostic(
         code("audit-failed"),

@@ -55,7 +55,7 @@ impl JudgedCommand {
         }
     }
 
-    /// Returns whether the words of a forbidden `prefix` stand where a program may run others or what is run is unclear.
+    /// Returns whether a forbidden `prefix` occurs where a program may run others, or where it is unclear what is run.
     pub fn may_run(&self, prefix: &str) -> bool {
         forbidden(&self.words, self.words.len(), prefix).is_some()
     }

@@ -241,7 +241,7 @@ impl ToolSpec {
         self
     }
 
-    /// Returns whether a call needs the user's approval, unless approval was given for good. Reading the project needs
+    /// Returns whether a call needs the user's approval, unless it was permanently approved. Reading the project needs
     /// approval; use of the agent's own notes does not.
     pub fn requires_approval(&self) -> bool {
         use Effect::{Asks, Delegates, Ends, Notes};

@@ -146,7 +146,7 @@ pub struct Cli {
 }
 
 impl Cli {
-    /// Returns whether to keep or revert the edits if the run fails.
+    /// Returns the treatment of edits if the run fails: by default they are kept, or reverted with `--scratch`.
     pub(crate) fn on_failure(&self) -> OnFailure {
         let default = self.scratch.map_or(OnFailure::Keep, |_| OnFailure::Revert);
         self.on_failure.unwrap_or(default)
@@ -301,7 +301,7 @@ impl Cli {
         Self::read(&words.collect::<Vec<_>>())
     }
 
-    /// Checks that the agent that `words` call, or else the workflows, have a flag of this name, given without dashes.
+    /// Checks that the agent named in `words`, or else the workflows, have a flag of this name, given without dashes.
     pub(crate) fn check_flag(words: &[OsString], name: &str) -> Result<(), String> {
         let command = Self::command();
         let agent = words.get(1).and_then(|word| command.find_subcommand(word));
@@ -309,11 +309,11 @@ impl Cli {
         known.ok_or_else(|| format!("there is no flag `--{}`", name.escape_debug()))
     }
 
-    /// Returns whether the workflows' flag of this name needs a value.
+    /// Returns whether this flag of the workflows requires a value.
     pub(crate) fn needs_value(name: &str) -> bool {
         let command = Self::command();
         let known = flag(&command, name);
-        // A value that is optional follows an `=`.
+        // An optional value follows an `=`.
         known.is_some_and(|flag| flag.get_action().takes_values() && !flag.is_require_equals_set())
     }
 

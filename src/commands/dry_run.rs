@@ -151,7 +151,7 @@ impl<'e> Estimate<'e> {
         }
     }
 
-    /// Estimates the call that sends a report and the files that it names, from none to all of them.
+    /// Estimates the cost of the call that sends a report and the files that it names, from none to all of them.
     fn of_findings(&self) -> Option<CostRange> {
         let price = self.spec.price.as_ref()?;
         let call = |tokens| {

@@ -32,7 +32,7 @@ pub fn find(report: &str) -> Vec<SectionRecord> {
     TITLES.iter().zip(&headings).map(section).collect()
 }
 
-/// Returns, for each line, the index of the title of which it consists. Lines in code blocks are quotations, not
+/// Returns for each line the index of the title that it matches, if any. Lines in code blocks do not count as
 /// headings.
 fn titles(lines: &[&str]) -> Vec<Option<usize>> {
     let patterns = TITLES.map(title_pattern);

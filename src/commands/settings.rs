@@ -156,7 +156,7 @@ fn with_users(cli: &Cli, content: &[u8]) -> Result<Cli, Misplaced> {
         if value == false {
             Cli::check_flag(&[], &name).map_err(|reason| at.problem(place, reason))?;
         }
-        // It would take the next word for its value.
+        // Without a value, the flag would consume the next argument.
         if value == true && Cli::needs_value(&name) {
             let reason = format!("a value is required for `--{name}`");
             return Err(at.problem(place, reason));

@@ -149,7 +149,7 @@ pub enum FaultKind {
         .path.escape_debug()
     )]
     OutOfPlace { path: String, mark: String },
-    /// Blocks stand before the end of a thought.
+    /// A tag that ends a thought follows a block.
     #[error("this ends a thought, and blocks stand before it: put all blocks behind it")]
     Thought,
     /// Two blocks name the same file.
@@ -247,7 +247,7 @@ pub enum Unlocated {
         /// The nearest line of the file: its number, its text, and the difference.
         nearest: Option<(usize, String, &'static str)>,
     },
-    /// The lines are not all in the file, or not in a row.
+    /// Some of the lines are not in the file, or they are not consecutive.
     #[error("the lines are not in the file as it was sent, in a row")]
     NotInARow,
     /// The lines are in the file more than once.

@@ -1,7 +1,7 @@
-//! Paths that git has and the work tree lacks: what a sparse checkout leaves out, and submodules.
+//! Paths that git tracks and the work tree lacks: those left out by a sparse checkout, and submodules.
 //!
-//! Reads git's index, when the first of them is asked for. A file written there would take the place of one that nobody
-//! has seen, or would not be seen by git.
+//! Reads git's index on first use. A file written at such a path would replace one that nobody has seen, or would be
+//! invisible to git.
 
 use std::cell::OnceCell;
 use std::path::Path;
@@ -14,8 +14,8 @@ use crate::project::index;
 pub struct NotCheckedOut(OnceCell<Vec<(String, bool)>>);
 
 impl NotCheckedOut {
-    /// Returns the rule against creating the file at `path` below `root`, if there is one. Without a readable index, there
-    /// is none.
+    /// Returns the rule against creating the file at `path` below `root`; `None` if no rule forbids it, or the index
+    /// cannot be read.
     pub fn rule(&self, root: &Path, path: &str) -> Option<Rule> {
         let read = || index::not_checked_out(root).unwrap_or_default();
         let mut known = self.0.get_or_init(read).iter();

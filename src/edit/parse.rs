@@ -151,7 +151,7 @@ struct Parser<'r> {
 }
 
 impl<'r> Parser<'r> {
-    /// Handles the lines up to the next fence, the first of which has this number.
+    /// Handles the text up to the next fence; `number` is that of its first line.
     fn text(&mut self, number: usize, text: &str) {
         if self.open.is_some() {
             return;

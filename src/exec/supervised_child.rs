@@ -254,7 +254,7 @@ impl SupervisedChild {
             }
             let mut chunk = [0; 256];
             match self.line.read(&mut chunk) {
-                // Nor does a line this long.
+                // A supervisor of this program sends no line this long.
                 _ if self.received.len() > MAX_LINE => return Err(end()),
                 Ok(0) => return Err(end()),
                 Ok(amount) => self.received.extend_from_slice(&chunk[..amount]),

@@ -76,7 +76,7 @@ pub fn known(id: &str) -> Option<&'static Known> {
     found(|name| name == id)
 }
 
-/// Returns the facts about the model that the vendor calls `id`, or about the model of which `id` is a version.
+/// Returns the facts about the vendor's model `id`, or about the model it is a version of.
 pub fn matching(id: &str) -> Option<&'static Known> {
     found(|name| is_same(name, id))
 }

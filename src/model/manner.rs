@@ -19,7 +19,7 @@ pub struct Manner {
     pub constraint: Constraint,
     /// True if a query's temperature is sent. One set in the model's entry always is.
     pub takes_temperature: bool,
-    /// True if the messages of one side in a row are sent as one, for templates in which the roles must alternate.
+    /// True if consecutive messages of one side are joined, for templates that require alternating roles.
     pub alternates: bool,
 }
 
@@ -93,8 +93,8 @@ static REFUSED_SCHEMA: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// Returns whether an answer with this text rejects two messages of one role in a row, as templates such as Mistral's and
-/// Gemma's do.
+/// Returns whether an answer with this text rejects consecutive messages of one role, as templates such as Mistral's
+/// and Gemma's do.
 pub fn refuses_order(words: &str) -> bool {
     words.to_ascii_lowercase().contains("roles must alternate")
 }

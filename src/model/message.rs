@@ -360,7 +360,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Joins messages of one role in a row; words of the user that follow a tool's result are added to it.
+/// Joins consecutive messages of one role; a user's text after a tool's result is appended to that result.
 pub fn in_turns<'a>(messages: &[Message<'a>]) -> Vec<Message<'a>> {
     let is_joined = |part: &Part<'_>| matches!(part, Part::Text(_) | Part::Image(_));
     let mut turns: Vec<Message<'a>> = Vec::new();

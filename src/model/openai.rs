@@ -310,8 +310,8 @@ pub(super) fn filtered(results: &Value) -> Option<String> {
     (!found.is_empty()).then(|| format!("filtered: {}", found.join(", ")))
 }
 
-/// Reads the usage: `completion_tokens` includes thinking, but for servers whose total says otherwise;
-/// [`Usage::output_tokens`] does not.
+/// Reads the usage. `completion_tokens` includes thinking, unless the server's total shows otherwise;
+/// [`Usage::output_tokens`] excludes it.
 fn usage(json: &Value) -> Usage {
     let thoughts = count(&json["completion_tokens_details"]["reasoning_tokens"]);
     let all = ["prompt_tokens", "completion_tokens"].map(|name| count(&json[name]));
@@ -572,7 +572,7 @@ impl Assembler for ChatStream {
 }
 
 impl ChatStream {
-    /// Adds a piece of a call; the first one has its name. Servers that omit the index send each call whole, or one
+    /// Adds a piece of a call, whose name is in its first piece. Servers that omit the index send calls whole, or one
     /// after the other.
     fn call(&mut self, piece: &Value) {
         let index = piece["index"].as_u64();

@@ -186,7 +186,7 @@ impl VendorServer {
     /// Requests the list of models, which requires a valid key.
     ///
     /// # Errors
-    /// Fails if the list does not arrive in time; [`ModelError::refuses_key`] tells whether the key is to blame.
+    /// Fails if the list does not arrive in time; [`ModelError::refuses_key`] reports whether the key was rejected.
     pub fn check_key(&self) -> Result<(), ModelError> {
         let read: Result<IgnoredAny, _> = self.listed(self.vendor.models_path);
         read.map(drop)
@@ -195,7 +195,7 @@ impl VendorServer {
     /// Lists the Anthropic models available to the key, in the server's order.
     ///
     /// # Errors
-    /// Fails if the list does not arrive in time; [`ModelError::refuses_key`] tells whether the key is to blame.
+    /// Fails if the list does not arrive in time; [`ModelError::refuses_key`] reports whether the key was rejected.
     pub fn models(&self) -> Result<Vec<ListedModel>, ModelError> {
         let mut models = Vec::new();
         let mut path = self.vendor.models_path.to_owned();

@@ -302,7 +302,7 @@ impl ModelTable {
         Some(&found.name)
     }
 
-    /// Returns the entry of the model that the vendor calls `id`, or of the model of which `id` is a version.
+    /// Returns the entry for the model `id` or the model it is a version of; skips entries with a price of their own.
     pub fn entry_of(&self, provider: Provider, id: &str) -> Option<&ModelSpec> {
         let is_it = |spec: &&ModelSpec| {
             spec.provider == provider && !spec.has_own_price() && served::is_same(&spec.id, id)
@@ -310,8 +310,7 @@ impl ModelTable {
         self.models.iter().find(is_it)
     }
 
-    /// Returns the price, as of `today`, of the model that the vendor calls `id`, or of the model of which `id` is a
-    /// version.
+    /// Returns the price, as of `today`, of the vendor's model `id`, or of the model it is a version of.
     pub fn price_of(&self, provider: Provider, id: &str, today: NaiveDate) -> Option<Price> {
         if let Some(spec) = self.entry_of(provider, id) {
             return spec.price;

@@ -83,7 +83,7 @@ impl Provider {
         Ok(())
     }
 
-    /// Creates an entry for a model of which only the name is known.
+    /// Creates an entry for a model known only by its name.
     pub(super) fn spec(self, name: &str) -> ModelSpec {
         let vendor = self.vendor();
         let key_file = vendor.key_file.filter(|_| vendor.key_by_default);

@@ -20,7 +20,7 @@ const LONGEST_LINE: usize = 1000;
 const LONGEST: usize = 100;
 /// Maximum number of characters of a signature that lists names.
 const LONGEST_LIST: usize = 400;
-/// Signatures that make up more than one part in this many of a file are shortened.
+/// Share of a file, as one part in this many, above which its signatures are shortened.
 const LARGE_PART: usize = 14;
 /// Size of a file in bytes below which shortening saves nothing.
 const SMALL: usize = 500;

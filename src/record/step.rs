@@ -263,7 +263,7 @@ impl Step {
 }
 
 impl From<StepId> for Step {
-    /// Creates a step of which only the identifier is known.
+    /// Creates a step known only by its identifier.
     fn from(id: StepId) -> Self {
         Self {
             purpose: id.purpose,

@@ -19,9 +19,9 @@ pub(super) struct CountingListener<'c> {
     pub spent: Usd,
     /// The usage received so far, without the tokens sent.
     pub received: Cell<Usage>,
-    /// True if something of the current try has arrived.
+    /// True if part of an answer has arrived in the current try.
     pub has_begun: Cell<bool>,
-    /// The number of tries that broke off after something of them had arrived.
+    /// The number of tries that broke off after part of an answer had arrived.
     pub broken: Cell<u64>,
 }
 

@@ -59,7 +59,7 @@ pub struct ResumedTree {
     pub own: Vec<String>,
     /// The same files before the first resumed run, even if others have changed them all since.
     pub before: BTreeMap<String, Option<SavedFile>>,
-    /// The reason that the change as a whole is not known, if it is not.
+    /// The reason why the change as a whole is unknown; `None` if it is known.
     pub lost: Option<RunError>,
     /// Warnings to the user.
     pub warnings: Vec<String>,

@@ -15,7 +15,7 @@ use crate::project::{Project, ProjectLock};
 use crate::sys::files::PathError;
 use crate::sys::identity::Stamp;
 
-/// The fate of the ignored files that builds have left in a scratch tree.
+/// The handling of ignored files that builds have left in a scratch tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum ScratchMode {
     /// Discard ignored files
@@ -31,7 +31,7 @@ pub struct ScratchRun {
     pub scratch: Scratch,
     /// Names of directories in the project that were made for the run.
     pub made: Vec<&'static str>,
-    /// The fate of ignored files.
+    /// The handling of ignored files.
     pub mode: ScratchMode,
     /// Time before the tree was created.
     pub began: Stamp,

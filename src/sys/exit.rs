@@ -9,7 +9,7 @@ pub const REQUEUED: [u8; 2] = [4, 6];
 /// The exit status of the process: the contract's exit codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// The build passed, or the report was written.
+    /// The command succeeded; for a run, the build or the audit passed, or the report was written.
     Done,
     /// The build still fails after the last repair.
     BuildFailed,
@@ -19,7 +19,7 @@ pub enum Exit {
     WarningsDenied,
     /// The build passed, but earlier tests no longer do.
     GateWeakened,
-    /// New tests do not prove the change.
+    /// New tests do not prove the change, or a statement about a run does not match the run's record.
     NotProven,
     /// A consistency report has findings that the user denies.
     Findings,

@@ -59,8 +59,8 @@ pub(crate) fn file_id(metadata: &Metadata) -> FileId {
     (metadata.dev(), metadata.ino())
 }
 
-/// Returns the identity of a file; `None` if it does not exist. A directory on a file system without a device, as
-/// overlays are, has no time of creation: on an overlay it gets a new one when something is first written into it.
+/// Returns the identity of a file; `None` if it does not exist. The creation time is left out for directories on file
+/// systems without a device, such as overlays, which renew it at the first write into the directory.
 pub(crate) fn identity(metadata: io::Result<Metadata>) -> FileIdentity {
     let metadata = metadata.ok()?;
     let created = metadata.created().ok();

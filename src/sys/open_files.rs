@@ -7,7 +7,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// The number of files that a run may have open, which is the default on most systems.
 const WANTED: u64 = 1024;
 
-/// Raises the soft limit of open files, as far as the hard limit allows. A higher limit stays, as does one that the
+/// Raises the soft limit of open files, as far as the hard limit allows. Leaves a higher limit alone, and one that the
 /// kernel refuses to change.
 pub fn allow() {
     let limit = getrlimit(Resource::Nofile);

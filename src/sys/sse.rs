@@ -31,7 +31,7 @@ pub struct Events {
     last_id: Option<String>,
     /// Time that the server asks clients to wait before they reconnect.
     retry: Option<Duration>,
-    /// True once a line has ended: a byte order mark at the very beginning is skipped.
+    /// True once the first line has ended; a byte order mark is skipped only at its beginning.
     begun: bool,
     /// True if the last byte was a `\r`; a following `\n` belongs to the same line end.
     after_return: bool,

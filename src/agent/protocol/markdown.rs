@@ -132,7 +132,7 @@ fn turn(
         return Err(Fault::at(at, problem).with_remedy(verdict::FORM));
     }
     let (tool, named_at) = sections.tool(tools)?;
-    // What ends an inner block also ends the outer one: without the outer fence, the content may go on behind it.
+    // A fence that ends an inner block also ends the outer one: without the outer fence, the content may continue.
     if let Some(Err(unclosed)) = with_inner_blocks(response.lines) {
         return Err(unclosed);
     }

@@ -11,7 +11,7 @@ use crate::agent::tool::Toolbox;
 use crate::model::message::Message;
 use crate::model::{Form, Reply};
 
-/// The protocol for such an object.
+/// The protocol for replies that consist of one JSON object, which follows a given schema.
 pub struct Structured<'a> {
     /// The schema that a server should enforce.
     pub schema: Value,

@@ -58,7 +58,7 @@ impl<F: SessionForm> SessionStore<'_, F> {
             Err(SessionError::InUse { .. }) => return Ok(false),
             held => held?,
         };
-        // Another process may just have used it.
+        // Another process may have used the session in the meantime.
         if !is_old() {
             return Ok(false);
         }

@@ -117,16 +117,16 @@ impl ResolvedPath {
         }
     }
 
-    /// Opens what exists at the place, if anything does. Links inside the project are followed if they stay inside.
+    /// Opens whatever exists at the path, if anything. Links inside the project are followed if they stay inside.
     ///
     /// # Errors
-    /// Fails if access is denied, or a link has come to lead out of the project.
+    /// Fails if access is denied, or a link now leads out of the project.
     pub fn look(&self, root: &Path) -> io::Result<Option<Found>> {
         let resolved = self.path(root).canonicalize().if_there()?;
         resolved.map_or(Ok(None), |resolved| self.look_at(root, &resolved))
     }
 
-    /// Opens what exists at the place, whose path without links is `resolved`.
+    /// Opens whatever exists at the path; `resolved` is the path without links.
     fn look_at(&self, root: &Path, resolved: &Path) -> io::Result<Option<Found>> {
         let opened = match self {
             Self::Inside(_) => {
@@ -146,7 +146,7 @@ impl ResolvedPath {
         })
     }
 
-    /// Opens whatever exists at the place.
+    /// Opens whatever exists at the path.
     ///
     /// # Errors
     /// A sentence for the model if nothing exists, or it cannot be accessed.
@@ -159,7 +159,7 @@ impl ResolvedPath {
         found.ok_or_else(|| missing(root, self))
     }
 
-    /// Reads the file at the place, if it may be read and has at most `limit` bytes.
+    /// Reads the file at the path, if it may be read and has at most `limit` bytes.
     ///
     /// # Errors
     /// A sentence for the model, with advice, if there is no such file.

@@ -121,7 +121,7 @@ pub(super) fn put(
     Ok(with_warnings(text, all))
 }
 
-/// Returns whether nothing exists at the place; otherwise it is a file.
+/// Returns whether nothing exists at the path; `false` for a file. Anything else there is an error.
 fn is_new(place: &ResolvedPath, root: &Path) -> Result<bool, String> {
     let shown = place.shown();
     match place.look(root) {

@@ -173,7 +173,7 @@ fn interactive(
     Ok(Outcome::default())
 }
 
-/// Talks to the user by lines.
+/// Talks to the user in line mode.
 fn by_lines(
     context: &Context<'_>,
     options: &AgentOptions,

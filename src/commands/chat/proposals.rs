@@ -22,7 +22,7 @@ use crate::sys::error::Error;
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
 use crate::ui::input::User;
 
-/// The tool that writes files.
+/// The name of the tool that writes files.
 const TOOL: &str = "write_file";
 /// Request sent by `/init`.
 pub const INIT: &str = include_str!("../../../prompts/chat_init.txt");

@@ -1,4 +1,4 @@
-//! The conversation with the user, at the screen or by lines: requests, slash commands and shell commands, in sequence.
+//! The conversation with the user, on the full screen or in line mode: requests, slash commands and shell commands.
 //!
 //! Failures are shown and do not end the conversation.
 

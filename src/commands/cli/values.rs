@@ -37,8 +37,8 @@ pub(crate) fn parse_count(text: &str) -> Result<NonZeroUsize, String> {
     text.parse().map_err(wrong)
 }
 
-/// Parses a text in the user's words. A single word like a flag stands where the text was forgotten, as with an empty
-/// variable of a script.
+/// Parses free text. Rejects a single word that looks like a flag: the text was forgotten, or a script's variable is
+/// empty.
 pub(crate) fn parse_text(text: &str) -> Result<String, String> {
     let name = text.strip_prefix('-').unwrap_or_default();
     let begins = name.starts_with(|c: char| c == '-' || c.is_ascii_alphabetic());

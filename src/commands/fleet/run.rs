@@ -130,7 +130,7 @@ impl<'c> Campaign<'c> {
             }
             let known = accounts.get(&task.id);
             let exit = known.and_then(|account| account.exit.clone());
-            // Whether such a task begins again is known from its result.
+            // After exit 3, only the task's result shows whether another start could succeed.
             if let Some((code, name)) = exit.filter(|(code, _)| *code != Exit::NotReady.code()) {
                 return Ok(State::Ended(code, name));
             }

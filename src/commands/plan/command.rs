@@ -590,7 +590,7 @@ impl Worker<'_> {
     }
 }
 
-/// Returns an error for a plan that only the user can repair; a damaged one is mended first.
+/// Returns an error for a plan that only the user can repair; a damaged one is repaired first.
 fn unless_damaged<T>(result: Result<T, PlanFileError>) -> Result<(), NotReady> {
     match result {
         Err(problem) if problem.damage().is_none() => Err(NotReady::of(problem)),

@@ -211,7 +211,7 @@ fn wants(context: &Context<'_>, typing: &User, model: &str) -> Result<bool, Inte
     }
 }
 
-/// The purposes of model calls, each with its rule in `models.json`.
+/// The purposes of model calls, each with the task type whose rule in `models.json` selects its model.
 const STAGES: [(Purpose, TaskType); 4] = [
     (Purpose::STEP, TaskType::Coding),
     (Purpose::PLAN, TaskType::Planning),

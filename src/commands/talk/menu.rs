@@ -1,4 +1,4 @@
-//! Menus of models and sessions, on the screen or by lines.
+//! Menus of models and sessions, on the full screen or in line mode.
 
 use crate::model::{ModelSpec, ModelTable};
 use crate::run::context::Context;

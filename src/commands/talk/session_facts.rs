@@ -3,7 +3,7 @@
 use crate::model::ModelSpec;
 use crate::record::mode::Mode;
 
-/// The name of whoever runs a server of the user's choice that speaks OpenAI's format.
+/// The name shown in place of a vendor's for a server of the user's own that speaks OpenAI's format.
 const COMPATIBLE: &str = "OpenAI-compatible";
 
 /// The facts about an agent's session that are shown to its user.

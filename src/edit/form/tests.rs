@@ -1,4 +1,4 @@
-//! Tests of texts in another format, and of files for which that format is legitimate.
+//! Tests of texts in another edit format, and of files in which that format is legitimate.
 
 use super::*;
 

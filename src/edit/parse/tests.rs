@@ -225,7 +225,7 @@ fn the_later_block_of_a_path_counts() {
     assert_eq!(parsed.repeated, ["a"]);
     assert_eq!(parsed.edits.len(), 1);
     assert_eq!(parsed.edits[0].line, 6);
-    // As far as the grammar goes, a removed file makes way for a directory of the same name.
+    // The grammar lets a removed file make way for a directory of the same name.
     assert!(summary("^^^a\n^^^delete\n^^^a/b\n^^^end").is_ok());
 }
 

@@ -128,7 +128,7 @@ impl Run<'_> {
             if self.falls_back_to_standard(&selected.spec, error) {
                 continue;
             }
-            // What an overloaded server has already generated may have cost something.
+            // An overloaded server may have charged for what it had already generated.
             let is_last = request.once && !error.costs_nothing();
             let other = (!is_last).then(|| self.fallback(models, selected, error, size));
             let Some((fallback, its)) = other.flatten() else {

@@ -18,7 +18,7 @@ use crate::sys::diff::FileState;
 /// Maximum number of runs in a chain of resumed runs.
 const MAX_CHAIN: usize = 50;
 
-/// A run and those that it resumed, as far as it found their edits on the disk.
+/// A run and the runs that it resumed one after the other, as far back as edits were found on the disk.
 #[derive(Debug)]
 pub struct Chain {
     /// The runs, the latest first.

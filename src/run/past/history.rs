@@ -303,7 +303,7 @@ impl PastRun {
         steps
     }
 
-    /// Returns the run's record; of a run without one, a record of no more than its model, its steps and their cost.
+    /// Returns the run's record; for a run without one, a record with only its model, agent, steps and cost.
     pub fn known_record(&self) -> Cow<'_, RunRecord> {
         if let Some(record) = &self.record {
             return Cow::Borrowed(record);
@@ -319,7 +319,7 @@ impl PastRun {
         Cow::Owned(known)
     }
 
-    /// Returns the parallel attempts and the choice of one; for a killed run, as far as its steps tell.
+    /// Returns the parallel attempts and the choice of one; for a killed run, as its steps and undo log show them.
     pub fn choice(&self) -> Option<ChoiceRecord> {
         if let Some(record) = &self.record {
             return record.choice.clone();

@@ -105,7 +105,7 @@ impl<'r> From<&'r ReportFinding> for Reported<'r> {
     }
 }
 
-/// Returns the faults of the verdict on the gate, each for every changed file of the gate.
+/// Returns each fault in the verdict on the gate, once for every changed file of the gate.
 fn judged(record: &RunRecord) -> impl Iterator<Item = Reported<'_>> {
     let faults = record.gate.iter().flat_map(|gate| {
         let faults = gate.faults().into_iter().map(GateFault::name_and_message);
@@ -144,11 +144,11 @@ fn reported(record: &RunRecord) -> impl Iterator<Item = Reported<'_>> {
 #[derive(Default)]
 struct Log {
     rules: Vec<String>,
-    /// Each is serialized, which takes a tenth of the memory.
+    /// The results as JSON text, which takes a tenth of the memory of parsed values.
     results: Vec<Box<RawValue>>,
     notifications: Vec<Box<RawValue>>,
     left_out: usize,
-    /// The number of results that would have the same fingerprint, by its hash.
+    /// The number of results so far by the hash of their identity; it tells results with the same hash apart.
     same: HashMap<u64, usize>,
 }
 

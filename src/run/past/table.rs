@@ -21,7 +21,7 @@ pub struct Table {
     pub rows: Vec<Row>,
     /// The number of rows that are not shown.
     pub left_out: usize,
-    /// The kind of amounts that the bars show: `time`, `lines` or `runs`.
+    /// The quantity that the bars show: `time`, `lines` or `runs`.
     pub bars: &'static str,
 }
 

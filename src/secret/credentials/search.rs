@@ -21,7 +21,7 @@ pub(super) const PRIVATE_KEY: &str = "a private key";
 /// Row of [`SHAPES`].
 type Shape = (&'static str, &'static [&'static str], &'static str);
 
-/// Kinds of credentials, each with words of which every credential of that kind contains one, and its full pattern. All
+/// Kinds of credentials, each with its full pattern and words at least one of which is in every match. All
 /// are taken from the vendors' documentation of their tokens or of secret scanning. A `\b` at the beginning becomes
 /// [`BEFORE`]; it excludes longer words that end in the same way.
 #[rustfmt::skip]

@@ -71,7 +71,7 @@ enum EngineState {
 pub struct App {
     /// True if no colours are shown.
     pub is_plain: bool,
-    /// The mode, if the agent has modes and streams prose; `None` for agents with structured replies, of which
+    /// The mode, if the agent has modes and streams prose; `None` for agents with structured replies, for which
     /// only the steps are shown.
     mode: Option<SharedMode>,
     composer: Composer,

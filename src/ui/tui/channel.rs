@@ -47,7 +47,7 @@ pub struct Wake(Arc<UnixStream>);
 impl Wake {
     /// Wakes the screen.
     pub fn wake(&self) {
-        // If the socket is full or closed, there is nothing to wake. Rust's runtime ignores SIGPIPE.
+        // A full socket wakes the screen anyway; a closed one has no screen to wake. Rust's runtime ignores SIGPIPE.
         let _ = send(&*self.0, b"x", SendFlags::DONTWAIT);
     }
 }

@@ -195,8 +195,8 @@ impl AsRef<str> for CommandHint {
     }
 }
 
-/// Returns whether a typed name of a command is sent as it is, and whether it is sent once the `marked` one replaces it:
-/// if that was selected, or is the only one that begins like this, and takes no argument.
+/// Returns whether a typed command name is sent as it is, and whether completing it to `marked` also sends it, which
+/// requires that `marked` was selected or is the only match, and that it takes no argument.
 pub fn as_command(
     commands: &[CommandHint],
     typed: &str,

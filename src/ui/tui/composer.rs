@@ -504,7 +504,7 @@ impl Composer {
             KeyCode::Enter if key.modifiers.is_empty() => {
                 // A complete name is meant as typed, and so is a bare `@`.
                 let (is_whole, is_sent) = match completing(self.before())? {
-                    // A path in quotation marks lacks the second one.
+                    // A quoted path is incomplete without its closing quotation mark.
                     Completing::Path(start, typed) => {
                         let is_open = self.before()[start..].starts_with('"');
                         let (listed, named) = (self.paths.listed(), typed.trim_end_matches('/'));

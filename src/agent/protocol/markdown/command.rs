@@ -71,7 +71,7 @@ pub fn raw(lines: &[ReplyLine<'_>]) -> Result<String, Fault> {
     Ok(joined(lines))
 }
 
-/// Returns whether the lines `behind` a command's code block are only words about it. They are not if the command has a
+/// Returns whether the lines `behind` a command's code block only comment on it; `false` if the command has a
 /// here-document, which may continue after the closing fence.
 pub fn are_words(behind: &[ReplyLine<'_>], command: &[ReplyLine<'_>]) -> bool {
     let is_heading = |line: &ReplyLine<'_>| line.text().trim_start().starts_with('#');

@@ -134,8 +134,8 @@ impl PermissionFile {
 
     /// Returns the action for a command run by this tool. For each of the command's programs, the longest rule that
     /// covers it applies, or else the tool's own entry; the most restrictive result wins. No rule can allow a tool that
-    /// is forbidden, or a command that is always asked about. An unclear command is forbidden if a forbidden prefix
-    /// stands in it.
+    /// is forbidden, or a command that is always asked about. An unclear command that contains a forbidden prefix is
+    /// forbidden.
     pub fn action_on(&self, tool: &str, command: &JudgedCommand) -> PermissionAction {
         let of_tool = self.action(tool);
         let rule = |program| self.rule(program).unwrap_or(of_tool);

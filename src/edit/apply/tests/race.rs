@@ -10,9 +10,9 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use super::*;
 use crate::edit::undo::undo;
 
-/// The minimum number of replies tried.
+/// The minimum number of replies to try.
 const ROUNDS: usize = 400;
-/// The maximum number tried until some succeed and some fail.
+/// The maximum number of replies to try until some succeed and some fail.
 const PATIENCE: usize = 100 * ROUNDS;
 
 const REPLY: &str = "^^^d/keep\nnew\n^^^end\n^^^d/sub/made\nnew\n^^^end\n^^^d/gone\n^^^delete\n^^^top\nnew\n^^^end\n";

@@ -90,7 +90,7 @@ pub fn facts(record: &RunRecord) -> Vec<Fact> {
             .map(|stat| words::lines(stat.added, stat.removed));
         let is_dropped = record.scratch.is_some() && record.exit.code != 0;
         let dropped = is_dropped.then(|| "its scratch tree was discarded".to_owned());
-        // What an agent's commands change is not recorded.
+        // Changes made by an agent's commands are not recorded.
         let by = record
             .agent
             .is_some()

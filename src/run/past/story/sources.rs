@@ -1,4 +1,4 @@
-//! The sources of a story, in addition to the run's record. Reads the run's folder.
+//! The data shown about a run in addition to its record. Reads the run's folder and the files that it changed.
 
 use crate::project::Project;
 use crate::run::past::history::{PastRun, RunChanges, UnrecordedState};
@@ -18,7 +18,7 @@ pub struct Sources {
     pub state: UnrecordedState,
 }
 
-/// Returns whether a change left other content than the replies to these steps, since a build has changed their files.
+/// Returns whether the final content differs from that in the steps' replies, because a build has changed the files.
 fn differs(changes: &[FileChange], steps: &[PastStep]) -> bool {
     let content = |change: &FileChange| (change.path.clone(), change.after().to_vec());
     let of_steps = steps.iter().flat_map(|past| &past.changes);

@@ -22,7 +22,7 @@ pub struct Language {
     pub extensions: &'static [&'static str],
     /// Prefixes that mark a line as a comment.
     pub comments: &'static [&'static str],
-    /// Byte-based patterns, for lines or whole texts, each with words of which every match contains one.
+    /// Byte-based patterns, for lines or whole texts, each with words at least one of which is in every match.
     pub signs: &'static [(Concern, &'static [&'static str], &'static str)],
 }
 

@@ -32,7 +32,7 @@ static NAME: LazyLock<Regex> = LazyLock::new(|| {
 });
 static LINTS: LazyLock<Regex> =
     LazyLock::new(|| regex(r"^#!\[\s*(?:cfg_attr\([^,]*,\s*)?(deny|forbid|warn|allow|expect)\b"));
-/// Text in which brackets do not count: comments, strings and characters; a block comment or raw string begins here.
+/// Text in which brackets do not count: comments, strings, characters, and the start of block comments and raw strings.
 static TOKEN: LazyLock<Regex> = LazyLock::new(|| {
     regex(
         r#"(?s)//[^\n]*|/\*|\bb?r(#*)"|b?"(?:\\.|[^"\\])*"|'(?:\\(?:u\{[^}]*\}|x..|.)|[^\\'\n])'|[{}()\[\];]"#,

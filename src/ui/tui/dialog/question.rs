@@ -40,7 +40,7 @@ pub struct QuestionDialog {
     all: Cell<usize>,
     /// True if the short form of the keys was shown.
     is_short: Cell<bool>,
-    /// The index of the answer selected by an arrow.
+    /// The index of the answer selected with the arrow keys.
     chosen: Option<usize>,
     /// True while the user types what to do instead.
     pub is_redirecting: bool,

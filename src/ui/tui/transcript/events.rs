@@ -132,7 +132,7 @@ impl Transcript {
         }
     }
 
-    /// Changes the innermost running tool.
+    /// Applies `change` to the innermost running tool.
     fn with_tool(&mut self, change: impl FnOnce(&mut ToolUse)) {
         if let Some(&at) = self.tools.last() {
             self.with_tool_at(at, change);

@@ -3,7 +3,7 @@
 use super::*;
 use crate::ui::tui::keys::{KeyDecoder, TerminalInput};
 
-/// An action of the user at the terminal, or a message of the engine.
+/// A user's action at the terminal, or a message from the engine.
 #[derive(Debug, Clone)]
 enum Move {
     Bytes(Vec<u8>),

@@ -136,7 +136,7 @@ fn the_screen_with_a_question_and_with_nothing() {
 
 #[test]
 fn the_least_screen_shows_what_is_asked() {
-    // The transcript's line is above the question.
+    // Drops the transcript's line, which is above the question.
     let low = |app: &mut App| shown(app, 40, 10).split_once('\n').unwrap().1.to_owned();
     let mut app = at_work();
     let question = Question {
