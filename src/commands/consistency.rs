@@ -15,7 +15,7 @@ use super::error::CommandError;
 use super::output_file::{self, OutputFile};
 use super::sections;
 use crate::model::prompt::Prompt;
-use crate::model::thoughts::behind_thoughts;
+use crate::model::thoughts::without_thoughts;
 use crate::model::{ModelError, Reply, StepId};
 use crate::project::rollup;
 use crate::record::finding::{ReportFinding, Severity};
@@ -233,7 +233,7 @@ fn of_parts(
 
 /// Returns the text behind the thoughts that a server may leave in a reply.
 fn said(reply: &Reply) -> Result<&str, ModelError> {
-    let said = behind_thoughts(&reply.text);
+    let said = without_thoughts(&reply.text);
     said.filter(|said| !said.trim().is_empty())
         .map(|said| said.trim_start_matches(['\r', '\n']))
         .ok_or_else(|| ModelError::Empty {

@@ -64,7 +64,12 @@ impl Rights {
 ///
 /// # Errors
 /// Fails if the mode of `new` cannot be set.
-pub fn hand_on(old: &File, mode: RawMode, new: &File, rights: Rights) -> io::Result<Vec<String>> {
+pub fn preserve_metadata(
+    old: &File,
+    mode: RawMode,
+    new: &File,
+    rights: Rights,
+) -> io::Result<Vec<String>> {
     let mut lost = Vec::new();
     if mode & 0o7000 != 0 {
         lost.push("has lost its set-user-ID, set-group-ID or sticky bit".to_owned());
@@ -98,7 +103,7 @@ pub fn hand_on(old: &File, mode: RawMode, new: &File, rights: Rights) -> io::Res
 pub fn replace(path: &Path, there: &Metadata, new: &File) -> io::Result<Vec<String>> {
     let rights = Rights::of_metadata(there);
     if let Ok(Some(old)) = open_regular(path, Links::Followed) {
-        return hand_on(&old, there.mode() as RawMode, new, rights);
+        return preserve_metadata(&old, there.mode() as RawMode, new, rights);
     }
     // A file that cannot be read may still be replaced.
     disk::set_mode(new, rights.mode & WITHOUT_GROUP)?;

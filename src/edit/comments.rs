@@ -25,7 +25,7 @@ const LANGUAGES: [(&str, &[&str]); 18] = [
         &["<!--", "{/*"],
     ),
     (
-        "awk bash bazel cmake coffee conf dockerfile dockerignore env ex exs fish gitignore gql graphql jl justfile \
+        "awk bash bats bazel cmake coffee conf dockerfile dockerignore env ex exs fish gitignore gql graphql jl justfile \
          makefile mk nix pl pm properties py pyi r rake rb sh tcl toml yaml yml zsh gemfile rakefile",
         &["#"],
     ),
@@ -92,6 +92,12 @@ impl Language {
         let known = |names: &str| names.split_ascii_whitespace().any(is_it);
         let language = LANGUAGES.iter().find(|(names, _)| known(names));
         Self(language.map_or(ANY, |(_, marks)| marks))
+    }
+
+    /// Returns whether `line` begins with a comment, or goes on with a block comment behind a `*`.
+    pub fn begins(self, line: &str) -> bool {
+        let is_code = || self.lines(line).first() == Some(&LineKind::Code);
+        self.0.contains(&"/*") && line.trim_start().starts_with('*') || !is_code()
     }
 
     /// Classifies the lines of a text, in order.

@@ -123,7 +123,7 @@ impl LossGuard {
     fn elisions(&self, path: &str, old: &str, new: &str, found: &mut Loss) {
         for elision in loss::elisions(path, old, new) {
             let Elision { line, lost, .. } = elision;
-            if !elision.is_said {
+            if !elision.is_explicit {
                 let warning =
                     format!("has a comment in place of {lost} lines of code, on line {line}");
                 found.warnings.push(warning);

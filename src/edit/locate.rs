@@ -41,6 +41,14 @@ pub enum Sent {
     Missing,
 }
 
+impl Sent {
+    /// Creates the text of a file that was shown as a whole; one that is not UTF-8 was not sent.
+    pub fn of(content: Option<&[u8]>) -> Self {
+        let text = content.and_then(|content| String::from_utf8(content.to_vec()).ok());
+        text.map_or(Self::Missing, Self::Text)
+    }
+}
+
 /// Parses a reply in this format, and computes the new text of each file with replacements from the text that `sent`
 /// returns for its path.
 pub fn read(reply: &str, format: ReplyFormat, sent: &dyn Fn(&str) -> Sent) -> ParsedReply {

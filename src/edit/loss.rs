@@ -29,7 +29,7 @@ pub struct Elision {
     /// The number of code lines removed, less those added.
     pub lost: usize,
     /// True if the comment is marked as a placeholder; otherwise it may be about something else.
-    pub is_said: bool,
+    pub is_explicit: bool,
 }
 
 /// Finds the code in the file at `path` that was replaced by comments. Each unbroken run of changed lines is examined
@@ -105,7 +105,7 @@ fn elision<'t>(
     Some(Elision {
         line: named.or(lines.first().copied().filter(|_| is_bare))?,
         lost,
-        is_said: named.is_some(),
+        is_explicit: named.is_some(),
     })
 }
 

@@ -19,7 +19,7 @@ pub(crate) mod apply;
 pub(crate) mod attributes;
 pub(crate) mod beneath;
 pub(crate) mod changes;
-mod comments;
+pub mod comments;
 mod comparison;
 mod digest;
 mod disk;

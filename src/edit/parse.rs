@@ -11,7 +11,7 @@ use memchr::{memchr, memchr_iter, memmem};
 use super::beneath::ancestors;
 use super::{EditKind, FaultKind, FileEdit, Replacement, ReplyFault};
 use crate::model::ReplyFormat;
-use crate::model::thoughts::{behind_thoughts, ends_thought};
+use crate::model::thoughts::{ends_thought, without_thoughts};
 use crate::sys::numbers::counted;
 
 /// The shortest fence: three carets.
@@ -67,7 +67,7 @@ pub fn parse(reply: &str) -> ParsedReply {
 /// Parses a reply, without the thoughts at its beginning. Files with replacements have these as their `parts`, not
 /// located yet, and no content.
 pub(super) fn parse_as(reply: &str, format: ReplyFormat) -> ParsedReply {
-    let Some(rest) = behind_thoughts(reply) else {
+    let Some(rest) = without_thoughts(reply) else {
         let endless = "all of it is thought, since no `</think>` follows".to_owned();
         return ParsedReply {
             incomplete: Some(endless),
@@ -103,7 +103,7 @@ pub(super) fn parse_as(reply: &str, format: ReplyFormat) -> ParsedReply {
 pub fn incomplete(reply: &str, format: ReplyFormat) -> Option<ParsedReply> {
     // Most replies of whole files have no such line, and need not be parsed.
     let has_done = || memmem::find(reply.as_bytes(), b"^^^done ").is_some();
-    if format == ReplyFormat::Whole && behind_thoughts(reply).is_some() && !has_done() {
+    if format == ReplyFormat::Whole && without_thoughts(reply).is_some() && !has_done() {
         return None;
     }
     let parsed = parse_as(reply, format);

@@ -11,7 +11,7 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use rustix::fs::{AtFlags, RawMode, Stat, fstat};
 
-use super::attributes::{Rights, hand_on};
+use super::attributes::{Rights, preserve_metadata};
 use super::beneath::{Beneath, if_there, open_regular, split};
 use super::changes::Before;
 use super::digest::{Present, changed_meanwhile};
@@ -84,7 +84,7 @@ fn stage_one(
             let lost = match step.present {
                 Some(present) => {
                     let (old, stat) = open_present(directory, split(step.path).1, present)?;
-                    hand_on(&old, stat.st_mode, &file, Rights::of(&stat))?
+                    preserve_metadata(&old, stat.st_mode, &file, Rights::of(&stat))?
                 }
                 None => Vec::new(),
             };
@@ -99,7 +99,7 @@ fn stage_one(
             let (file, kept) = bring_back(&vault, path, before, directory, name)?;
             let stat = fstat(&kept)?;
             let rights = restored_rights(before.mode, Rights::of(&stat), step.present);
-            let mut lost = hand_on(&kept, stat.st_mode, &file, rights)?;
+            let mut lost = preserve_metadata(&kept, stat.st_mode, &file, rights)?;
             if rights.mode != before.mode {
                 lost.push(format!(
                     "has the mode {:o} and not {:o}, which its record gives it and no file had",

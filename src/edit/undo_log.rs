@@ -15,7 +15,7 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, RawMode, fstat};
 use rustix::io::Errno;
 
-use super::attributes::{Rights, hand_on};
+use super::attributes::{Rights, preserve_metadata};
 use super::beneath::{Beneath, PathEntry, Root, open_regular, split};
 use super::changes::{Before, ChangeLog, LoggedChange, SCHEMA, saved_path, vault};
 use super::digest::{Digest, changed_meanwhile};
@@ -444,7 +444,7 @@ fn copy(from: BorrowedFd<'_>, name: &str, to: &OwnedFd, kept: &str) -> io::Resul
     let mut copy = disk::create_new_in(to, kept, 0o600)?;
     disk::copy(&mut source, &mut copy)?;
     let stat = fstat(&source)?;
-    hand_on(&source, stat.st_mode, &copy, Rights::of(&stat))?;
+    preserve_metadata(&source, stat.st_mode, &copy, Rights::of(&stat))?;
     disk::sync(&copy)?;
     Ok(Rights::of(&fstat(&copy)?).mode)
 }

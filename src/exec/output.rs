@@ -48,7 +48,7 @@ impl Pump {
     /// Fails if no more pipes can be created.
     pub fn new(reader: PipeReader) -> io::Result<(Self, PumpHandle)> {
         let (stop, stopper) = io::pipe()?;
-        let (teller, progress) = sync_channel(1);
+        let (sender, progress) = sync_channel(1);
         let handle = PumpHandle {
             progress,
             _stop: stopper,
@@ -56,7 +56,7 @@ impl Pump {
         let pump = Self {
             reader,
             stop,
-            progress: teller,
+            progress: sender,
         };
         Ok((pump, handle))
     }

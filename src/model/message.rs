@@ -169,7 +169,7 @@ pub enum Thought {
         data: String,
     },
     /// Thinking of a model without signatures.
-    Unsigned(Reasoning),
+    Unsigned(UnsignedThought),
 }
 
 impl Thought {
@@ -177,7 +177,7 @@ impl Thought {
     pub fn text(&self) -> &str {
         match self {
             Self::Shown { text, .. } | Self::Sealed { data: text } => text,
-            Self::Unsigned(reasoning) => reasoning.text(),
+            Self::Unsigned(thought) => thought.text(),
         }
     }
 }
@@ -185,7 +185,7 @@ impl Thought {
 /// Unsigned thinking in the field that its server named; DeepSeek and Ollama expect it back there with the calls.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Reasoning {
+pub enum UnsignedThought {
     /// The field of DeepSeek and most compatible servers.
     ReasoningContent(String),
     /// The field of OpenRouter, Groq and newer versions of vLLM.
@@ -194,7 +194,7 @@ pub enum Reasoning {
     Thinking(String),
 }
 
-impl Reasoning {
+impl UnsignedThought {
     /// Returns the text.
     pub fn text(&self) -> &str {
         let (Self::ReasoningContent(text) | Self::Reasoning(text) | Self::Thinking(text)) = self;
@@ -312,9 +312,9 @@ impl<'a> Message<'a> {
     }
 
     /// Returns the message's unsigned thinking.
-    pub fn reasoning(&self) -> Option<&Reasoning> {
+    pub fn unsigned_thought(&self) -> Option<&UnsignedThought> {
         self.parts.iter().find_map(|part| match part {
-            Part::Thought(Thought::Unsigned(reasoning)) => Some(reasoning),
+            Part::Thought(Thought::Unsigned(thought)) => Some(thought),
             _ => None,
         })
     }

@@ -18,7 +18,7 @@ use super::{
     Delivery, End, Endpoint, Listener, ModelError, ModelSpec, ReasoningEffort, Reply, Spent,
     ToolChoice, Vendor, VendorError, openai,
 };
-use crate::model::message::{Call, CallResult, CallsById, Message, Part, Reasoning};
+use crate::model::message::{Call, CallResult, CallsById, Message, Part, UnsignedThought};
 use crate::model::openai::{ChatBody, ChatContent, ChatMessage};
 use crate::model::raw_reply::RawReply;
 use crate::model::usage::Usage;
@@ -136,7 +136,7 @@ impl Wire for Ollama {
         let message = answer.message.unwrap_or_default();
         let thought = message
             .thinking
-            .map(|text| Reasoning::Thinking(text.into()));
+            .map(|text| UnsignedThought::Thinking(text.into()));
         RawReply {
             parts: openai::parts(thought, message.content, message.tool_calls),
             is_ordered: false,
@@ -210,7 +210,9 @@ fn body_messages<'a>(messages: &'a [Message<'_>]) -> Vec<ChatMessage<'a>> {
                 role: openai::role_name(message.role, "system"),
                 content: Some(ChatContent::Words(words)),
                 images,
-                thought: message.reasoning().filter(|_| !tool_calls.is_empty()),
+                thought: message
+                    .unsigned_thought()
+                    .filter(|_| !tool_calls.is_empty()),
                 tool_calls,
                 ..ChatMessage::default()
             });

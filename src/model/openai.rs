@@ -17,7 +17,7 @@ use super::{
     ToolChoice, ToolSchema, Vendor, VendorError, catalogue,
 };
 use crate::model::message::{
-    Call, CallResult, Image, Message, Part, Reasoning, Role, Thought, Words, in_turns,
+    Call, CallResult, Image, Message, Part, Role, Thought, UnsignedThought, Words, in_turns,
 };
 use crate::model::raw_reply::{RawPart, RawReply};
 use crate::model::usage::Usage;
@@ -83,7 +83,7 @@ pub(super) struct ChatMessage<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<&'a str>,
     #[serde(flatten)]
-    pub thought: Option<&'a Reasoning>,
+    pub thought: Option<&'a UnsignedThought>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<Value>,
     /// The id of the call whose result this is.
@@ -259,8 +259,8 @@ impl Wire for OpenAi {
                 spent: spent.into(),
             });
         }
-        let thought = text(&message.reasoning_content).map(Reasoning::ReasoningContent);
-        let thought = thought.or(text(&message.reasoning).map(Reasoning::Reasoning));
+        let thought = text(&message.reasoning_content).map(UnsignedThought::ReasoningContent);
+        let thought = thought.or(text(&message.reasoning).map(UnsignedThought::Reasoning));
         RawReply {
             parts: parts(thought, message.content, message.tool_calls),
             is_ordered: false,
@@ -348,7 +348,9 @@ fn body_messages<'a>(message: &'a Message<'_>, dialect: &Dialect) -> Vec<ChatMes
         results.push(ChatMessage {
             role: role_name(message.role, dialect.system),
             content: (has_words || tool_calls.is_empty()).then(|| content(message, dialect)),
-            thought: message.reasoning().filter(|_| !tool_calls.is_empty()),
+            thought: message
+                .unsigned_thought()
+                .filter(|_| !tool_calls.is_empty()),
             tool_calls,
             ..ChatMessage::default()
         });
@@ -423,7 +425,7 @@ struct ContentPart<'a> {
 /// Collects the text, which some servers send as a list of parts, and the calls of an answer with the thinking before
 /// them.
 pub(super) fn parts(
-    thought: Option<Reasoning>,
+    thought: Option<UnsignedThought>,
     content: Option<&RawValue>,
     calls: Option<Vec<Value>>,
 ) -> Vec<RawPart<'_>> {

@@ -332,7 +332,7 @@ impl ModelTable {
     }
 
     /// Returns the model that the agent `chat` uses unless another is chosen.
-    pub fn chats_default(&self) -> &ModelSpec {
+    pub fn chat_default(&self) -> &ModelSpec {
         self.or_first(self.defaults.get(&Place::Home))
     }
 

@@ -6,7 +6,7 @@ pub const OPENING: [&str; 2] = ["<think>", "<thinking>"];
 pub const CLOSING: [&str; 2] = ["</think>", "</thinking>"];
 
 /// Returns the text without the thoughts at its very beginning; `None` if it consists of thoughts only.
-pub fn behind_thoughts(mut text: &str) -> Option<&str> {
+pub fn without_thoughts(mut text: &str) -> Option<&str> {
     loop {
         let bare = text.trim_start();
         if !OPENING.iter().any(|tag| bare.starts_with(tag)) {

@@ -16,7 +16,7 @@ pub struct Question {
     /// The reasons for asking, each in a word or two: `overwrites`, `deletes`.
     pub reasons: Vec<String>,
     /// True if a yes may be permanent; actions that are always asked about are allowed only once.
-    pub may_last: bool,
+    pub may_be_permanent: bool,
     /// For a command, the prefixes of the rules that a permanent yes adds; without any, it applies to the tool.
     pub rules: Vec<String>,
     /// The rules in words; empty if there are none.
@@ -46,7 +46,7 @@ impl Question {
         };
         let words = [
             ("yes", true),
-            (&always, self.may_last),
+            (&always, self.may_be_permanent),
             ("no", true),
             ("never", self.may_forbid),
         ];
@@ -67,7 +67,7 @@ impl Question {
     /// it.
     pub fn verdict(&self, written: &str) -> Verdict {
         let (answer, is_for_good) = match written.trim().to_ascii_lowercase().as_str() {
-            "a" | "always" if self.may_last => (Answer::Yes, true),
+            "a" | "always" if self.may_be_permanent => (Answer::Yes, true),
             "d" | "never" if self.may_forbid => (Answer::No, true),
             _ => (Answer::read(written), false),
         };
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn an_answer_is_for_good_only_where_that_is_offered() {
         let question = Question {
-            may_last: true,
+            may_be_permanent: true,
             may_forbid: true,
             may_redirect: true,
             lasting: "`ls`".to_owned(),

@@ -16,10 +16,10 @@ use crate::record::run_files::{self, RESULT};
 use crate::record::run_log::{LogError, RunLog};
 use crate::record::seconds::Seconds;
 use crate::record::step::Step;
+use crate::run::budget::{Budget, Reserved};
 use crate::run::context::Context;
 use crate::run::not_ready::NotReady;
 use crate::run::outcome::{Advice, Failure, Outcome, ended};
-use crate::run::purse::{Purse, Reserved};
 use crate::run::ready::Ready;
 use crate::run::selection::Models;
 use crate::run::served::Served;
@@ -42,7 +42,7 @@ pub struct Run<'c> {
     /// The function that finds the hint for an error that ends the run.
     pub advice: Advice,
     /// Cost of the calls so far; approximate where the vendor does not report tokens.
-    purse: Purse,
+    budget: Budget,
     /// The amount reserved for the call in progress.
     reserved: Option<Reserved>,
     /// Models that answered in place of others, by the name of the requested model.
@@ -73,12 +73,12 @@ impl<'c> Run<'c> {
             record,
             returned: None,
             room,
-            ..Self::part(context, (log, Purse::default()))
+            ..Self::part(context, (log, Budget::default()))
         })
     }
 
     /// Creates a part of a run for another thread, which shares its folder and its budget.
-    pub fn part(context: &'c Context<'c>, (log, purse): (RunLog<'c>, Purse)) -> Self {
+    pub fn part(context: &'c Context<'c>, (log, budget): (RunLog<'c>, Budget)) -> Self {
         Self {
             context,
             log,
@@ -87,16 +87,16 @@ impl<'c> Run<'c> {
             room: None,
             began: context.clock.elapsed(),
             advice: Error::hint,
-            purse,
+            budget,
             reserved: None,
             served: BTreeMap::new(),
             without_tier: BTreeSet::new(),
         }
     }
 
-    /// Returns the log and the purse, which the parts of a run share.
-    pub fn shared(&self) -> (RunLog<'c>, Purse) {
-        (self.log.clone(), self.purse.clone())
+    /// Returns the log and the budget, which the parts of a run share.
+    pub fn shared(&self) -> (RunLog<'c>, Budget) {
+        (self.log.clone(), self.budget.clone())
     }
 
     /// Takes over the steps and warnings of a part, which has reported them.
@@ -112,7 +112,7 @@ impl<'c> Run<'c> {
 
     /// Returns the cost of the calls so far.
     pub fn spent(&self) -> Usd {
-        self.purse.spent()
+        self.budget.spent()
     }
 
     /// Records the models and reports the warnings from before the run had its folder.

@@ -9,7 +9,7 @@
 //! | `code_base`, `staged`, `sending`, `shown` | the code base as sent, checks of it, and the model's view of files |
 //! | `parts` | the parts of a code base that does not fit, for a report |
 //! | `code_context`, `present` | the part of the code base sent under a limit, and the files that a repair shows |
-//! | `active`, `purse`, `counting`, `served`, `tiers` | a run in progress, its budget and tokens, and what served it |
+//! | `active`, `budget`, `counting`, `served`, `tiers` | a run in progress, its budget and tokens, and what served it |
 //! | `tree`, `gate` | the files that a run changes, and those that its builds must not change |
 //! | `builds`, `baseline`, `passed_trees`, `proof` | builds, and the proof that the project passes |
 //! | `search`, `choice`, `pin` | `--strategy search`, the choice of an attempt, and the files they begin from |
@@ -22,6 +22,7 @@ pub mod accounts;
 pub(crate) mod active;
 pub mod agent_models;
 pub mod baseline;
+pub mod budget;
 pub mod builds;
 pub mod choice;
 pub mod closing;
@@ -41,7 +42,6 @@ pub(crate) mod past;
 pub mod pin;
 pub mod present;
 pub mod proof;
-pub mod purse;
 pub mod ready;
 pub mod recovery;
 pub mod resumption;

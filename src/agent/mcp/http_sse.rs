@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::error::{Failed, McpError};
 use super::http::{HttpCall, Peer, WholeAnswer};
-use super::listener::{ENDED, Listener, NONE, News};
+use super::listener::{ENDED, Listener, ListenerEvent, NONE};
 use super::message::Outgoing;
 use super::transport::{Deadline, Transport};
 use crate::sys::http::HttpError;
@@ -36,9 +36,9 @@ pub(super) struct AnswerStream {
 impl AnswerStream {
     /// Sends a request on its own thread, since the answer may arrive on the stream before the POST returns.
     fn post(&mut self, message: Outgoing<'_>, deadline: Deadline<'_>) -> io::Result<()> {
-        let (caller, teller) = (
+        let (caller, sender) = (
             Arc::clone(&self.listener.caller),
-            self.listener.teller.clone(),
+            self.listener.sender.clone(),
         );
         let (endpoint, headers, body) =
             (self.endpoint.clone(), headers(message), message.to_text());
@@ -52,7 +52,7 @@ impl AnswerStream {
                 status if is_accepted(status) => WholeAnswer::without_body(response),
                 _ => caller.read(response),
             });
-            let _ = teller.send(News::Posted(id, answered));
+            let _ = sender.send(ListenerEvent::Posted(id, answered));
         };
         let threads = &mut self.listener.threads;
         threads.retain(|thread| !thread.is_finished());
@@ -67,7 +67,7 @@ impl AnswerStream {
         deadline: Deadline<'_>,
     ) -> Result<Value, Failed> {
         while let Ok(news) = self.listener.news.try_recv() {
-            if let News::Ended(failed) = news {
+            if let ListenerEvent::Ended(failed) = news {
                 self.ended = Some(failed.error);
             }
         }
@@ -85,19 +85,21 @@ impl AnswerStream {
                 return Err(Failed::broken(error).ending());
             }
             match self.listener.next(peer, deadline)? {
-                News::Answer(id, outcome) if id == awaited => return Ok(outcome?),
-                News::Posted(id, answer) if id == awaited => {
+                ListenerEvent::Answer(id, outcome) if id == awaited => return Ok(outcome?),
+                ListenerEvent::Posted(id, answer) if id == awaited => {
                     is_posted = true;
                     if let Some(result) = posted_result(peer, answer, awaited, deadline)? {
                         return Ok(result);
                     }
                 }
-                News::Ended(failed) if matches!(failed.error, McpError::TooLarge(_)) => {
+                ListenerEvent::Ended(failed) if matches!(failed.error, McpError::TooLarge(_)) => {
                     return Err(failed.ending());
                 }
-                News::Ended(failed) => self.ended = Some(failed.error),
-                News::Progress(text) => peer.observer.progress(&text),
-                News::Answer(..) | News::Posted(..) | News::Endpoint(_) => {}
+                ListenerEvent::Ended(failed) => self.ended = Some(failed.error),
+                ListenerEvent::Progress(text) => peer.observer.progress(&text),
+                ListenerEvent::Answer(..)
+                | ListenerEvent::Posted(..)
+                | ListenerEvent::Endpoint(_) => {}
             }
         }
     }
@@ -140,9 +142,11 @@ impl Transport for HttpSse<'_> {
         let listener = opened.map_err(|error| no_thread(&self.peer, &error))?;
         let endpoint = loop {
             match listener.next(&self.peer, deadline)? {
-                News::Endpoint(endpoint) => break endpoint,
-                News::Ended(failed) => return Err(failed),
-                News::Answer(..) | News::Posted(..) | News::Progress(_) => {}
+                ListenerEvent::Endpoint(endpoint) => break endpoint,
+                ListenerEvent::Ended(failed) => return Err(failed),
+                ListenerEvent::Answer(..)
+                | ListenerEvent::Posted(..)
+                | ListenerEvent::Progress(_) => {}
             }
         };
         self.stream = Some(AnswerStream {

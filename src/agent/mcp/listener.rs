@@ -36,15 +36,15 @@ pub(super) struct Listener {
     /// The id of the awaited answer.
     pub awaited: Arc<AtomicU64>,
     pub caller: Arc<Caller>,
-    pub news: Receiver<News>,
-    pub teller: Sender<News>,
+    pub news: Receiver<ListenerEvent>,
+    pub sender: Sender<ListenerEvent>,
     pub threads: Vec<JoinHandle<()>>,
     /// Stops the threads.
     stop: Interrupt,
 }
 
 /// Messages from the threads. If sending fails, the receiver is gone and the thread is about to end.
-pub(super) enum News {
+pub(super) enum ListenerEvent {
     /// The stream is open, with the URL for requests.
     Endpoint(String),
     /// The answer to the request with this id.
@@ -62,7 +62,7 @@ impl Listener {
     /// again; in HTTP+SSE, the session ends with its stream.
     pub fn open(peer: &Peer<'_>, session: Option<Vec<(&'static str, String)>>) -> io::Result<Self> {
         let stop = Interrupt::never()?;
-        let (teller, news) = mpsc::channel();
+        let (sender, news) = mpsc::channel();
         let awaited = Arc::new(AtomicU64::new(NONE));
         let caller = Arc::new((peer.make_caller)(&stop));
         let reading = Reading {
@@ -71,7 +71,7 @@ impl Listener {
             endpoint: None,
             session,
             awaited: Arc::clone(&awaited),
-            teller: teller.clone(),
+            sender: sender.clone(),
             stop: stop.clone(),
             last_id: None,
             wait: Duration::ZERO,
@@ -81,14 +81,14 @@ impl Listener {
             awaited,
             caller,
             news,
-            teller,
+            sender,
             threads: vec![thread],
             stop,
         })
     }
 
     /// Waits for the next message from the threads.
-    pub fn next(&self, peer: &Peer<'_>, deadline: Deadline<'_>) -> Result<News, Failed> {
+    pub fn next(&self, peer: &Peer<'_>, deadline: Deadline<'_>) -> Result<ListenerEvent, Failed> {
         loop {
             let left = deadline.left();
             if let Ok(news) = self.news.recv_timeout(left.min(TICK)) {
@@ -121,7 +121,7 @@ struct Reading {
     /// The headers of a session of streamable HTTP.
     session: Option<Vec<(&'static str, String)>>,
     awaited: Arc<AtomicU64>,
-    teller: Sender<News>,
+    sender: Sender<ListenerEvent>,
     stop: Interrupt,
     /// The id of the last event.
     last_id: Option<String>,
@@ -138,7 +138,7 @@ impl Reading {
             }
             ended = self.read();
         }
-        let _ = self.teller.send(News::Ended(ended));
+        let _ = self.sender.send(ListenerEvent::Ended(ended));
     }
 
     /// Reads the stream to its end and returns the reason for the end.
@@ -186,7 +186,7 @@ impl Reading {
 
     fn opened(&mut self, url: String) {
         self.endpoint = Some(url.clone());
-        let _ = self.teller.send(News::Endpoint(url));
+        let _ = self.sender.send(ListenerEvent::Endpoint(url));
     }
 
     /// Handles an event; returns the reason if reading must stop.
@@ -204,15 +204,15 @@ impl Reading {
                 Incoming::Answer(outcome) => {
                     // A second answer to the same request is ignored.
                     self.awaited.store(NONE, Ordering::SeqCst);
-                    News::Answer(awaited, outcome)
+                    ListenerEvent::Answer(awaited, outcome)
                 }
-                Incoming::Progress(text) => News::Progress(text),
+                Incoming::Progress(text) => ListenerEvent::Progress(text),
                 Incoming::Asks(reply) => {
                     self.reply(&reply);
                     continue;
                 }
             };
-            let _ = self.teller.send(news);
+            let _ = self.sender.send(news);
         }
         None
     }

@@ -14,7 +14,7 @@ use ureq::http::Response;
 
 use super::error::{Failed, McpError, Retry};
 use super::http::{EVENTS, HttpCall, JSON_OR_EVENTS, Peer, is_stream};
-use super::listener::{Listener, News};
+use super::listener::{Listener, ListenerEvent};
 use super::message::{Incoming, Outgoing};
 use super::transport::{ASIDE, Deadline, Transport};
 use crate::sys::http::{HttpError, header};
@@ -228,7 +228,7 @@ impl Transport for Streamable<'_> {
                 .as_ref()
                 .map(|it| it.next(&self.peer, deadline.or_after(OPEN_LIMIT)));
             self.listener
-                .take_if(|_| matches!(opened, Some(Ok(News::Ended(_)))));
+                .take_if(|_| matches!(opened, Some(Ok(ListenerEvent::Ended(_)))));
         }
         Ok(())
     }

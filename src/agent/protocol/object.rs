@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::Fault;
-use crate::model::thoughts::behind_thoughts;
+use crate::model::thoughts::without_thoughts;
 use crate::sys::fences::enclosed;
 use crate::sys::positions::{Entries, Misplaced, Positions};
 use crate::sys::text::{BYTE_ORDER_MARK, one_line};
@@ -20,7 +20,7 @@ const SHOWN: usize = 60;
 /// # Errors
 /// A fault, with its line if it has one.
 pub fn read(reply: &str) -> Result<Map<String, Value>, Fault> {
-    let spoken = behind_thoughts(bare(reply)).ok_or_else(|| {
+    let spoken = without_thoughts(bare(reply)).ok_or_else(|| {
         Fault::of_all("all of the reply is thought: no `</think>` follows `<think>`")
     })?;
     let text = bare(unfenced(bare(spoken)));

@@ -53,7 +53,7 @@ pub fn selected(
 ) -> Result<ModelSpec, Error> {
     let spec = match name {
         Some(name) => selection::named_or_installed(context, table, name)?,
-        None => table.chats_default().clone(),
+        None => table.chat_default().clone(),
     };
     match spec.tools {
         None | Some(ToolForm::Native) => Ok(spec),

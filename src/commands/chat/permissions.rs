@@ -199,7 +199,7 @@ fn question(call: &ToolCall, reasons: &[&'static str]) -> Question {
         subject,
         tool,
         reasons: reasons.iter().map(|reason| (*reason).to_owned()).collect(),
-        may_last: reasons.is_empty(),
+        may_be_permanent: reasons.is_empty(),
         asks: asks(call),
         may_forbid: true,
         may_redirect: true,
@@ -238,18 +238,21 @@ pub fn words_of(choice: &Choice) -> String {
 /// Returns the permanent choice in a verdict; `None` if it applies only once.
 pub fn remembered(question: &Question, verdict: &Verdict) -> Option<Choice> {
     let tool = || question.tool.clone();
-    let (choice, may_last) = match verdict.answer {
+    let (choice, may_be_permanent) = match verdict.answer {
         Answer::Yes if question.rules.is_empty() => (
             Choice::Tool(tool(), PermissionAction::Always),
-            question.may_last,
+            question.may_be_permanent,
         ),
-        Answer::Yes => (Choice::Commands(question.rules.clone()), question.may_last),
+        Answer::Yes => (
+            Choice::Commands(question.rules.clone()),
+            question.may_be_permanent,
+        ),
         Answer::No | Answer::Instead(_) => (
             Choice::Tool(tool(), PermissionAction::Never),
             question.may_forbid,
         ),
     };
-    (verdict.is_for_good && may_last).then_some(choice)
+    (verdict.is_for_good && may_be_permanent).then_some(choice)
 }
 
 #[cfg(test)]

@@ -91,7 +91,7 @@ pub fn output_of(
         (Permission::Ask(question), Some(user)) => {
             let question = Question {
                 sentence: format!("The slash command wants to run `{command}`. May it?"),
-                may_last: false,
+                may_be_permanent: false,
                 may_forbid: false,
                 may_redirect: false,
                 ..question

@@ -9,12 +9,12 @@ use crate::agent::tools::edit::{EDIT_FILE, STRINGS};
 use crate::agent::tools::files::{FileAccess, ReadAccess};
 use crate::agent::tools::list::{LIST_FILES, ListDirectory};
 use crate::agent::tools::read::{READ_PART, ReadFile, ReadPart};
+use crate::agent::tools::renamed::RenamedTool;
 use crate::agent::tools::replace::FindAndReplace;
 use crate::agent::tools::replace_all::{REPLACE_IN_FILES, ReplaceInFiles};
 use crate::agent::tools::search::{SEARCH_PROJECT, SearchFiles};
 use crate::agent::tools::spawn::{SPAWN_AGENT, SpawnAgent, Work};
 use crate::agent::tools::todos::{UPDATE_TODOS, UpdateTodos};
-use crate::agent::tools::worded::Worded;
 use crate::agent::tools::write::WriteFile;
 use crate::record::todos::Todo;
 use crate::record::tool::{Category, Verb};
@@ -110,17 +110,17 @@ impl<'p> ChatTools<'p, '_> {
             processes: command.processes,
             action,
         };
-        let write = Worded(
+        let write = RenamedTool(
             &[],
             |_, given| check_marks(given.get("content"), ""),
             WriteFile(access),
         );
-        let edit = Worded(
+        let edit = RenamedTool(
             &[],
             |_, given| check_marks(given.get("new_string"), given.get("old_string")),
             FindAndReplace(access, &STRINGS),
         );
-        let replace = Worded(
+        let replace = RenamedTool(
             &[],
             |_, given| check_marks(given.get("replacement"), ""),
             ReplaceInFiles(access),

@@ -27,6 +27,7 @@ use crate::record::run_files::GATE;
 use crate::record::run_log::RunLog;
 use crate::record::seconds::Seconds;
 use crate::run::active::Run;
+use crate::run::budget::Budget;
 use crate::run::builds::Builds;
 use crate::run::choice::choose;
 use crate::run::closing;
@@ -34,7 +35,6 @@ use crate::run::context::Context;
 use crate::run::past::story::attempts;
 use crate::run::pin::Pin;
 use crate::run::proof;
-use crate::run::purse::Purse;
 use crate::run::ready::Ready;
 use crate::run::resumption::ResumedTree;
 use crate::run::scratch::ScratchMode;
@@ -210,7 +210,7 @@ impl Attempts<'_> {
         pin: &Pin,
     ) -> Result<Vec<Made>, Error> {
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        let (log, purse) = run.shared();
+        let (log, budget) = run.shared();
         let maker = Maker {
             context: self.context.shared(),
             cli: self.cli,
@@ -218,7 +218,7 @@ impl Attempts<'_> {
             shown: &ready.shown,
             pin,
             log,
-            purse,
+            budget,
             begun: Turns::new(1),
             builds: Turns::new((cores - 1).max(1)),
             deadline: self.context.clock.elapsed() + self.cli.timeout,
@@ -344,7 +344,7 @@ struct Maker<'m> {
     shown: &'m Shown,
     pin: &'m Pin,
     log: RunLog<'m>,
-    purse: Purse,
+    budget: Budget,
     /// A turn held until the first attempt's answer begins.
     begun: Turns,
     /// One turn for each build that may run at the same time.
@@ -358,7 +358,7 @@ impl Maker<'_> {
     fn make(&self, nth: usize, models: &mut Models<'_>, reporter: &AttemptReporter<'_>) -> Made {
         let context = self.context.with_reporter(reporter);
         let began = context.clock.elapsed();
-        let mut run = Run::part(&context, (self.log.clone(), self.purse.clone()));
+        let mut run = Run::part(&context, (self.log.clone(), self.budget.clone()));
         let mut step = reporter.step.clone();
         models.deadline = Some(self.deadline);
         let asked = self.ask(&context, &mut run, models, &mut step);

@@ -14,10 +14,10 @@ use crate::agent::tools::files::{FileAccess, ReadAccess};
 use crate::agent::tools::list::ListDirectory;
 use crate::agent::tools::notes::{AskUser, REQUEST_APPROVAL, RequestApproval, User};
 use crate::agent::tools::read::{ReadFile, ReadWhole};
+use crate::agent::tools::renamed::RenamedTool;
 use crate::agent::tools::replace::{FIND, FindAndReplace};
 use crate::agent::tools::resolved_path::ResolvedPath;
 use crate::agent::tools::search::{SEARCH_FILES, SearchFiles};
-use crate::agent::tools::worded::Worded;
 use crate::agent::tools::write::WriteFile;
 use crate::record::tool::{CommandEnd, Verb};
 
@@ -129,9 +129,9 @@ impl<'p> PlanTools<'p, '_> {
     {
         const RENAMED: &[(&str, &str)] = &[("file_path", "path")];
         let access = self.access;
-        let read = Worded(RENAMED, check_encoding, ReadWhole(ReadFile(access.read)));
-        let write = Worded(RENAMED, check_directory, WriteFile(access));
-        let replace = Worded(RENAMED, |_, _| Ok(()), FindAndReplace(access, &FIND));
+        let read = RenamedTool(RENAMED, check_encoding, ReadWhole(ReadFile(access.read)));
+        let write = RenamedTool(RENAMED, check_directory, WriteFile(access));
+        let replace = RenamedTool(RENAMED, |_, _| Ok(()), FindAndReplace(access, &FIND));
         let tools = Toolbox::default()
             .with(&READ_FILE, read)
             .with(&WRITE_FILE, write)

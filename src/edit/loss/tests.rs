@@ -90,7 +90,7 @@ fn comment_in_place_of_code_is_found_anywhere() {
                     Elision {
                         line,
                         lost,
-                        is_said: true,
+                        is_explicit: true,
                     },
                 ] = found.as_slice()
                 else {
@@ -110,7 +110,13 @@ fn a_hash_is_a_comment_of_php_and_sql_at_the_beginning_of_a_line() {
     for path in ["a.php", "a.sql"] {
         let found = elisions(path, &old(), &cut("  # ... rest of the code unchanged"));
         assert!(
-            matches!(found[..], [Elision { is_said: true, .. }]),
+            matches!(
+                found[..],
+                [Elision {
+                    is_explicit: true,
+                    ..
+                }]
+            ),
             "{path}"
         );
     }
@@ -125,7 +131,7 @@ fn a_text_over_three_lines_is_one_comment() {
             said[..],
             [Elision {
                 line: 2,
-                is_said: true,
+                is_explicit: true,
                 ..
             }]
         ),
@@ -146,7 +152,10 @@ fn a_bare_comment_in_place_of_code_is_only_warned_of() {
         ("", None),
     ] {
         let found = elisions("a.js", &old(), &cut(comment));
-        assert!(found.iter().all(|elision| !elision.is_said), "{comment}");
+        assert!(
+            found.iter().all(|elision| !elision.is_explicit),
+            "{comment}"
+        );
         let line = found.first().map(|elision| elision.line);
         assert_eq!(line, expected, "{comment}");
     }
@@ -205,7 +214,7 @@ fn an_honest_change_passes() {
     ] {
         let found = elisions(path, &old, &new);
         assert!(
-            found.iter().all(|elision| !elision.is_said),
+            found.iter().all(|elision| !elision.is_explicit),
             "{path}: {new}: {found:?}"
         );
     }

@@ -148,7 +148,9 @@ fn calls_have_objects_as_arguments_and_results_the_names_of_their_tools() {
         said(
             Role::Assistant,
             vec![
-                Part::Thought(Thought::Unsigned(Reasoning::Thinking("hm".to_owned()))),
+                Part::Thought(Thought::Unsigned(UnsignedThought::Thinking(
+                    "hm".to_owned(),
+                ))),
                 Part::Text("first".into()),
                 call("call-1", "read", json!({"path": "a"})),
                 call("call-2", "list", json!("no object")),
@@ -274,7 +276,7 @@ fn calls_come_in_any_line_and_get_ids() {
     ])
     .unwrap();
     assert_eq!(reply.end, End::ToolCalls);
-    let thought = Thought::Unsigned(Reasoning::Thinking("hm".to_owned()));
+    let thought = Thought::Unsigned(UnsignedThought::Thinking("hm".to_owned()));
     assert_eq!(reply.parts[0], ReplyPart::Thought(thought));
     let calls: Vec<_> = reply
         .calls

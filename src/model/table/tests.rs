@@ -382,7 +382,7 @@ fn a_temperature_takes_the_place_of_thinking() {
 fn the_vendors_four_are_built_in_with_their_windows_and_prices() {
     let table = homes(CHAT_MODELS).unwrap();
     assert_eq!(table.names(), format!("gemini-2.5-pro, gpt-5, {CLAUDES}"));
-    assert_eq!(table.chats_default().name, "claude-sonnet-5-5");
+    assert_eq!(table.chat_default().name, "claude-sonnet-5-5");
     for (name, million_in, million_out) in [
         ("claude-fable-5-1", 10.0, 50.0),
         ("claude-opus-5-5", 4.0, 20.0),
@@ -420,7 +420,7 @@ fn an_own_file_changes_adds_and_chooses() {
         table.names(),
         "gemini-2.5-pro, gpt-5, claude-sonnet-5-5, mine, claude-fable-5-1, claude-opus-5-5, claude-haiku-5-5"
     );
-    assert_eq!(table.chats_default().name, "mine");
+    assert_eq!(table.chat_default().name, "mine");
     let sonnet = table.named("claude-sonnet-5-5").unwrap();
     assert_eq!(sonnet.max_output_tokens, Some(9));
     assert_eq!(sonnet.context_window, Some(1_000_000));

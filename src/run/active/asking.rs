@@ -317,7 +317,7 @@ impl Run<'_> {
             let answer = estimate::affordable_answer(size, spec, price, left)?;
             Some((answer, estimate::at_most(size, spec, price, answer)))
         };
-        let reserved = self.purse.reserve(limit, afford);
+        let reserved = self.budget.reserve(limit, afford);
         let (answer, reserved) = reserved.map_err(|spent| OverBudget::TooLittle {
             spent,
             limit,
@@ -348,7 +348,7 @@ impl Run<'_> {
         let cost = reported.zip(price).map(|(usage, price)| price.of(usage));
         let reserved = self.reserved.as_ref().map(|reserved| reserved.most);
         let at_most = || reserved.or_else(|| size.map(|size| estimate::dearest(size, spec)));
-        self.purse.spend(cost.or_else(at_most).unwrap_or_default());
+        self.budget.spend(cost.or_else(at_most).unwrap_or_default());
         self.reserved = None;
         self.note(|record| {
             (record.usage, record.cost) = (spent.usage, cost);

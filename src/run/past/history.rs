@@ -386,11 +386,8 @@ type FileStates = BTreeMap<String, Option<FileState>>;
 /// Applies a reply to the files and returns its changes, without those of files whose earlier state is unknown.
 fn apply(files: &mut FileStates, reply: &str, format: ReplyFormat) -> Vec<FileChange> {
     let sent = |path: &str| {
-        let text = files
-            .get(path)
-            .and_then(Option::as_ref)
-            .and_then(|file| String::from_utf8(file.content.clone()).ok());
-        text.map_or(Sent::Missing, Sent::Text)
+        let file = files.get(path).and_then(Option::as_ref);
+        Sent::of(file.map(|file| &*file.content))
     };
     let parsed = edit::read(reply, format, &sent);
     if !parsed.faults.is_empty() {

@@ -188,14 +188,14 @@ impl Files<'_> {
         edit::read(reply, format, &|path| {
             let states = self.states.get(path).into_iter().flatten().rev().flatten();
             let of_reply = |state: &&Vec<u8>| {
-                let read = |other: &str| sent(Some(*state).filter(|_| other == path));
+                let read = |other: &str| Sent::of(Some(&state[..]).filter(|_| other == path));
                 let mut edits = edit::read(reply, format, &read).edits.into_iter();
                 edits.any(|edit| {
                     let content = edit.kind.content().map(str::as_bytes);
                     edit.path == path && is_state(self.changes, path, content)
                 })
             };
-            sent({ states }.find(of_reply))
+            Sent::of({ states }.find(of_reply).map(Vec::as_slice))
         })
     }
 
@@ -231,11 +231,6 @@ impl Files<'_> {
 fn is_state(changes: &Changes, path: &str, content: Option<&[u8]>) -> bool {
     let chained = changes.get(path);
     chained.is_some_and(|chained| chained.change.after.contains(&content.map(Digest::of)))
-}
-
-fn sent(state: Option<&Vec<u8>>) -> Sent {
-    let text = state.and_then(|state| String::from_utf8(state.clone()).ok());
-    text.map_or(Sent::Missing, Sent::Text)
 }
 
 /// Opens the files that the run in `folder` saved before a reply or a repair replaced or removed them, oldest first.

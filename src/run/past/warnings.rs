@@ -14,6 +14,7 @@ use std::ops::Range;
 use memchr::{memchr_iter, memmem, memrchr};
 use regex::bytes::{Regex, RegexBuilder};
 
+use crate::edit::comments;
 use crate::record::result::WarningRecord;
 use crate::sys::text::{cut, line_of, listed, printable};
 
@@ -196,10 +197,10 @@ pub(crate) fn is_manifest(change: &FileChange) -> bool {
     change.after.is_some() && (is_pips || name.is_some_and(|name| MANIFESTS.contains(&name)))
 }
 
-/// The pattern of a sign in a language, and the language's comment markers.
+/// The pattern of a sign in a language, and the language's comments.
 struct Sign {
     pattern: Regex,
-    comments: &'static [&'static str],
+    comments: comments::Language,
 }
 
 impl Sign {
@@ -210,7 +211,7 @@ impl Sign {
             .multi_line(true)
             .build()
             .ok()?;
-        let comments = language.comments;
+        let comments = comments::Language::of(language.extensions[0]);
         Some(Self { pattern, comments })
     }
 
@@ -219,14 +220,18 @@ impl Sign {
         self.pattern.find_iter(text).filter_map(|found| {
             let from = found.start().saturating_sub(MAX_COLUMN);
             let near = &text[from..found.start()];
-            let before = match memrchr(b'\n', near) {
-                Some(at) => &near[at + 1..],
-                None if from == 0 => near,
+            let start = match memrchr(b'\n', near) {
+                Some(at) => from + at + 1,
+                None if from == 0 => 0,
                 None => return None,
-            }
-            .trim_ascii();
-            let mut comments = self.comments.iter();
-            let is_comment = comments.any(|sign| before.starts_with(sign.as_bytes()));
+            };
+            let before = text[start..found.start()].trim_ascii();
+            // A comment may end before the sign, or begin with it.
+            let is_comment = !before.is_empty()
+                && [before, &text[start..found.end()]]
+                    .map(String::from_utf8_lossy)
+                    .iter()
+                    .all(|line| self.comments.begins(line));
             let is_string = memchr_iter(b'"', before).count() % 2 == 1;
             (!is_comment && !is_string).then(|| found.as_bytes().trim_ascii())
         })

@@ -6,7 +6,7 @@
 
 use super::super::Fault;
 use super::lines::{ReplyLine, lines};
-use crate::model::thoughts::{self, CLOSING, OPENING, behind_thoughts};
+use crate::model::thoughts::{self, CLOSING, OPENING, without_thoughts};
 
 /// Returns the lines of a reply without its thoughts.
 ///
@@ -17,7 +17,7 @@ pub fn lines_without_thoughts(text: &str) -> Result<Vec<ReplyLine<'_>>, Fault> {
         let problem = "all from here on is thought, since no `</think>` follows";
         Fault::at(line, problem).with_remedy("end your thoughts, and reply")
     };
-    let rest = behind_thoughts(text).ok_or_else(|| endless(1))?;
+    let rest = without_thoughts(text).ok_or_else(|| endless(1))?;
     let thought = text.get(..text.len() - rest.len()).unwrap_or_default();
     let mut lines = lines(rest, thought.matches('\n').count() + 1);
     let header = lines.iter().position(ReplyLine::is_header);

@@ -47,7 +47,7 @@ fn decided(permissions: &ChatPermissions<'_>, call: &ToolCall) -> String {
     match permissions.decide(call) {
         Permission::Allowed => "allowed".to_owned(),
         Permission::Refused(_) => "refused".to_owned(),
-        Permission::Ask(question) if question.may_last => "asks".to_owned(),
+        Permission::Ask(question) if question.may_be_permanent => "asks".to_owned(),
         Permission::Ask(question) => format!("asks once: {}", question.reasons.join(", ")),
     }
 }
@@ -242,7 +242,7 @@ fn only_permanent_verdicts_are_remembered() {
     let tool = |action| Choice::Tool("edit_file".to_owned(), action);
     let always = || tool(PermissionAction::Always);
     let never = || tool(PermissionAction::Never);
-    for (answer, is_for_good, (may_last, may_forbid), expected) in [
+    for (answer, is_for_good, (may_be_permanent, may_forbid), expected) in [
         (Answer::Yes, true, (true, true), Some(always())),
         (Answer::Yes, true, (false, true), None),
         (Answer::No, true, (true, true), Some(never())),
@@ -252,7 +252,7 @@ fn only_permanent_verdicts_are_remembered() {
         (Answer::Instead("x".to_owned()), false, (true, true), None),
     ] {
         let question = Question {
-            may_last,
+            may_be_permanent,
             may_forbid,
             tool: "edit_file".to_owned(),
             ..Question::default()
@@ -307,7 +307,7 @@ fn permanent_yes_to_a_command_covers_its_programs_not_the_tool() {
         let rules = rules.map(|rules| rules.iter().map(|&rule| rule.to_owned()).collect());
         assert_eq!(asked, rules, "{command}");
     }
-    assert!(!asks("cargo test; rm x").unwrap().may_last);
+    assert!(!asks("cargo test; rm x").unwrap().may_be_permanent);
 }
 
 #[test]

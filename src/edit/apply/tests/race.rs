@@ -13,7 +13,7 @@ use crate::edit::undo::undo;
 /// The minimum number of replies to try.
 const ROUNDS: usize = 400;
 /// The maximum number of replies to try until some succeed and some fail.
-const PATIENCE: usize = 100 * ROUNDS;
+const MAX_ROUNDS: usize = 100 * ROUNDS;
 
 const REPLY: &str = "^^^d/keep\nnew\n^^^end\n^^^d/sub/made\nnew\n^^^end\n^^^d/gone\n^^^delete\n^^^top\nnew\n^^^end\n";
 
@@ -57,7 +57,7 @@ fn nothing_escapes_while_a_directory_and_a_link_are_swapped() {
                 let _ = renameat_with(CWD, &directory, CWD, &link, RenameFlags::EXCHANGE);
             }
         });
-        for round in 0..PATIENCE {
+        for round in 0..MAX_ROUNDS {
             if round >= ROUNDS && seen.0 > 0 && seen.1 > 0 {
                 break;
             }

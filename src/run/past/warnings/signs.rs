@@ -20,8 +20,6 @@ pub enum Concern {
 pub struct Language {
     /// File extensions.
     pub extensions: &'static [&'static str],
-    /// Prefixes that mark a line as a comment.
-    pub comments: &'static [&'static str],
     /// Byte-based patterns, for lines or whole texts, each with words at least one of which is in every match.
     pub signs: &'static [(Concern, &'static [&'static str], &'static str)],
 }
@@ -34,14 +32,11 @@ impl Language {
     }
 }
 
-const SLASHES: &[&str] = &["//", "/*", "*"];
-
 /// All supported languages.
 #[rustfmt::skip]
 pub const LANGUAGES: [Language; 13] = [
     Language {
         extensions: &["rs"],
-        comments: SLASHES,
         signs: &[
             (Test, &["#["], r"#\[\s*(?:(?:\w+\s*::\s*)*(?:test|rstest|proptest|test_case|quickcheck|gtest)\s*[\](]|cfg_attr\(.*,\s*(?:\w+::)*test\s*[,()])"),
             (Skip, &["ignore", "cfg("], r"#\[\s*(?:(?:cfg_attr\(.*)?\bignore\b[^\]\n]*\]?|cfg\(\s*(?:any\(\s*\)|false)\s*\))"),
@@ -50,7 +45,6 @@ pub const LANGUAGES: [Language; 13] = [
     },
     Language {
         extensions: &["py", "pyi"],
-        comments: &["#"],
         signs: &[
             (Test, &["def"], r"^[ \t]*(?:async\s+)?def\s+test\w*\s*\("),
             (Skip, &["skip", "xfail", "expectedFailure"], r"(?:@|^pytestmark\b.*?)(?:pytest\.)?mark\.(?:skip(?:if)?|xfail)\b|@(?:unittest\.)?(?:skip(?:If|Unless)?|expectedFailure)\b|\b(?:pytest\.(?:skip|xfail)|self\.skipTest)\("),
@@ -59,7 +53,6 @@ pub const LANGUAGES: [Language; 13] = [
     },
     Language {
         extensions: &["js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts", "vue", "svelte"],
-        comments: SLASHES,
         signs: &[
             (Test, &["it", "test", "specify"], r"(?:^|[{;>])[ \t]*(?:Deno\.test|[xf]?(?:it|test|specify))(?:\.\w+)*\s*[(`<]"),
             (Skip, &["skip", "todo", "xit", "xtest", "xspecify", "xdescribe", "xcontext"], r"^[ \t]*(?:(?:it|test|describe|context|suite|specify)(?:\.\w+)*\.(?:skip|todo|skipIf)\b|(?:xit|xtest|xspecify|xdescribe|xcontext)\b)"),
@@ -69,7 +62,6 @@ pub const LANGUAGES: [Language; 13] = [
     },
     Language {
         extensions: &["go"],
-        comments: SLASHES,
         signs: &[
             (Test, &["func"], r"^func\s+(?:\([^)\n]*\)\s*)?(?:Test|Fuzz|Benchmark|Example)(?:[^a-z\n]\w*)?\s*\("),
             (Skip, &["Skip"], r"\b[tbf]\.Skip(?:f|Now)?\("),
@@ -78,7 +70,6 @@ pub const LANGUAGES: [Language; 13] = [
     },
     Language {
         extensions: &["java", "kt", "kts"],
-        comments: SLASHES,
         signs: &[
             (Test, &["@"], r"@(?:[\w.]+\.)?(?:Test|ParameterizedTest|RepeatedTest|TestFactory|TestTemplate|Property)\b"),
             (Skip, &["Disabled", "Ignore"], r"@(?:[\w.]+\.)?(?:Disabled|Ignore)\b"),
@@ -87,7 +78,6 @@ pub const LANGUAGES: [Language; 13] = [
     },
     Language {
         extensions: &["cs"],
-        comments: SLASHES,
         signs: &[
             (Test, &["["], r"^[ \t]*\[\s*(?:[^\]\n]*,\s*)?(?:Fact|Theory|Test|TestCase|TestCaseSource|TestMethod|DataTestMethod)\s*[\](,]"),
             (Skip, &["Skip", "Ignore"], r"\b(?:Fact|Theory)\s*\(\s*Skip\s*=[^\]\n]*|\[\s*(?:[^\]\n]*,\s*)?Ignore\b[^\]\n]*\]?"),
@@ -96,7 +86,6 @@ pub const LANGUAGES: [Language; 13] = [
     },
     Language {
         extensions: &["c", "cc", "cpp", "cxx", "h", "hpp"],
-        comments: SLASHES,
         signs: &[
             (Test, &["TEST", "SCENARIO", "Test(", "test_"], r"^[ \t]*(?:(?:TYPED_|BOOST_AUTO_|START_)?TEST(?:_F|_P|_CASE|_METHOD)?|SCENARIO|Test)\s*\(|^(?:static\s+)?(?:void|int|bool)\s+test_\w+\s*\("),
             (Skip, &["SKIP", "DISABLED_", "IGNORE"], r"\bGTEST_SKIP\(|\bDISABLED_\w+|\bTEST_IGNORE\w*|\bSKIP\("),
@@ -105,7 +94,6 @@ pub const LANGUAGES: [Language; 13] = [
     },
     Language {
         extensions: &["rb"],
-        comments: &["#"],
         signs: &[
             (Test, &["it", "test", "specify", "scenario"], r#"^[ \t]*(?:(?:it|specify|scenario|test)[ (]+["']|def\s+test_\w+)"#),
             (Skip, &["xit", "xdescribe", "xcontext", "xspecify", "pending", "skip"], r"^[ \t]*(?:xit|xdescribe|xcontext|xspecify|pending|skip)\b"),
@@ -115,7 +103,6 @@ pub const LANGUAGES: [Language; 13] = [
     },
     Language {
         extensions: &["php"],
-        comments: SLASHES,
         signs: &[
             (Test, &["test", "Test", "it("], r"\bfunction\s+test\w*\s*\(|#\[(?:\w+\\)*Test\]|^[ \t]*(?:it|test)\s*\("),
             (Skip, &["markTest", "->skip(", "->todo("], r"\bmarkTest(?:Skipped|Incomplete)\(|->(?:skip|todo)\("),
@@ -124,7 +111,6 @@ pub const LANGUAGES: [Language; 13] = [
     },
     Language {
         extensions: &["sh", "bash", "bats"],
-        comments: &["#"],
         signs: &[
             (Test, &["test"], r"^[ \t]*(?:@test\s|(?:function\s+)?test_\w+\s*\(\))"),
             (Skip, &["skip"], r"^[ \t]*skip\b"),
@@ -133,7 +119,6 @@ pub const LANGUAGES: [Language; 13] = [
     },
     Language {
         extensions: &["swift"],
-        comments: SLASHES,
         signs: &[
             (Test, &["func", "@Test"], r"^[ \t]*(?:@?\w+(?:\([^)\n]*\))?[ \t]+)*func\s+test\w*\s*\(|@Test\b"),
             (Skip, &["XCTSkip", ".disabled("], r"\bXCTSkip\w*\(|@(?:Test|Suite)\(.*\.disabled\("),
@@ -142,7 +127,6 @@ pub const LANGUAGES: [Language; 13] = [
     },
     Language {
         extensions: &["ex", "exs"],
-        comments: &["#"],
         signs: &[
             (Test, &["test", "property"], r#"^[ \t]*(?:test|property)\s+""#),
             (Skip, &["tag"], r"^[ \t]*@(?:module|describe)?tag\s+:?skip\b"),
@@ -151,7 +135,6 @@ pub const LANGUAGES: [Language; 13] = [
     },
     Language {
         extensions: &["hs"],
-        comments: &["--"],
         signs: &[
             (Test, &["it", "prop", "specify", "test"], r#"^[ \t]*[\[,(]?[ \t]*(?:it|prop|specify|testCase|testProperty)\s+""#),
             (Skip, &["xit", "xdescribe", "xspecify", "pending"], r#"^[ \t]*(?:xit|xdescribe|xspecify)\s+"|(?:^[ \t]*|[$"][ \t]+)pending(?:[ \t]*$|With\s+")"#),

@@ -259,7 +259,7 @@ fn tests_are_counted() {
 
 /// Lines with a sign, and the sign.
 #[rustfmt::skip]
-const WRITTEN: [(&str, Concern, &str, &str); 54] = [
+const WRITTEN: [(&str, Concern, &str, &str); 55] = [
     ("rs", Skip, "#[ignore]", "#[ignore]"),
     ("rs", Skip, "#[test] #[ignore = \"slow\"] fn a() {}", "#[ignore = \"slow\"]"),
     ("rs", Skip, "#[cfg_attr(miri, ignore)]", "#[cfg_attr(miri, ignore)]"),
@@ -289,6 +289,7 @@ const WRITTEN: [(&str, Concern, &str, &str); 54] = [
     ("js", Silence, "/* eslint-disable */", "/* eslint-disable"),
     ("js", Silence, "// @ts-expect-error: x", "// @ts-expect-error"),
     ("js", Silence, "{/* @ts-ignore */}", "/* @ts-ignore"),
+    ("rs", Skip, "/* slow */ #[ignore]", "#[ignore]"),
     ("js", Silence, "// deno-lint-ignore-file", "// deno-lint-ignore-file"),
     ("py", Silence, "# mypy: disable-error-code=\"x\"", "# mypy: disable-error-code"),
     ("py", Silence, "# pyright: basic", "# pyright: basic"),

@@ -169,7 +169,7 @@ fn question() -> ToScreen {
             tool: "execute_command".to_owned(),
             subject: "rm x".to_owned(),
             reasons: vec!["deletes".to_owned()],
-            may_last: false,
+            may_be_permanent: false,
             may_forbid: false,
             may_redirect: true,
             ..Question::default()

@@ -122,7 +122,7 @@ impl QuestionDialog {
             if !about.is_empty() {
                 add(about, 0, style);
             }
-            if self.question.may_last && !self.question.lasting.is_empty() {
+            if self.question.may_be_permanent && !self.question.lasting.is_empty() {
                 let lasting = format!("`a` allows for good: {}", self.question.lasting);
                 add(&lasting, HANG, theme::DIM);
             }
@@ -141,7 +141,7 @@ impl QuestionDialog {
             (('y', "yes", "yes"), true),
             (
                 ('a', "Always allow for this project", "always"),
-                question.may_last,
+                question.may_be_permanent,
             ),
             (('n', "no", "no"), true),
             (

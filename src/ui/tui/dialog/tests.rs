@@ -30,14 +30,14 @@ fn drawn(dialog: &Dialog, width: u16) -> String {
     drawn_in(dialog, width, dialog.height(width))
 }
 
-fn question(may_last: bool) -> Question {
+fn question(may_be_permanent: bool) -> Question {
     Question {
         sentence: "May I write `src/lexer.rs`?".to_owned(),
         tool: "write_file".to_owned(),
         subject: "src/lexer.rs".to_owned(),
         asks: "Allow this change?",
         reasons: vec!["overwrites".to_owned()],
-        may_last,
+        may_be_permanent,
         may_forbid: true,
         may_redirect: true,
         ..Question::default()
@@ -46,8 +46,8 @@ fn question(may_last: bool) -> Question {
 
 const DIFF: &str = "--- a/src/lexer.rs\n+++ b/src/lexer.rs\n@@ -1,3 +1,3 @@\n fn next() {\n-\told();\n+\tnew();\n }\n";
 
-fn asked(may_last: bool) -> Dialog {
-    Dialog::question(question(may_last), Some(DIFF))
+fn asked(may_be_permanent: bool) -> Dialog {
+    Dialog::question(question(may_be_permanent), Some(DIFF))
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn a_question_is_answered_by_its_keys_alone() {
             is_for_good,
         }))
     };
-    for (may_last, pressed, expected) in [
+    for (may_be_permanent, pressed, expected) in [
         (true, letter('y'), verdict(Answer::Yes, false)),
         (true, letter('a'), verdict(Answer::Yes, true)),
         (true, letter('n'), verdict(Answer::No, false)),
@@ -134,7 +134,11 @@ fn a_question_is_answered_by_its_keys_alone() {
             None,
         ),
     ] {
-        assert_eq!(asked(may_last).key(pressed), expected, "{pressed:?}");
+        assert_eq!(
+            asked(may_be_permanent).key(pressed),
+            expected,
+            "{pressed:?}"
+        );
     }
     let mut once = Dialog::question("Does it hold?".to_owned().into(), None);
     assert_eq!(

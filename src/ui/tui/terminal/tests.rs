@@ -150,7 +150,7 @@ fn question() -> ToScreen {
             tool: "execute_command".to_owned(),
             subject: "rm x".to_owned(),
             reasons: vec!["deletes".to_owned()],
-            may_last: true,
+            may_be_permanent: true,
             may_forbid: true,
             may_redirect: true,
             ..Question::default()

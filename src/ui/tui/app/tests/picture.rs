@@ -100,7 +100,7 @@ fn asked() -> App {
         tool: "edit_file".to_owned(),
         subject: "slug.sh".to_owned(),
         reasons: Vec::new(),
-        may_last: true,
+        may_be_permanent: true,
         may_forbid: true,
         may_redirect: true,
         ..Question::default()

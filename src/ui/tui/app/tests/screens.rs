@@ -142,7 +142,7 @@ fn the_least_screen_shows_what_is_asked() {
     let question = Question {
         tool: "write_file".to_owned(),
         subject: "src/lexer.rs".to_owned(),
-        may_last: true,
+        may_be_permanent: true,
         may_forbid: true,
         may_redirect: true,
         ..Question::default()

@@ -6,7 +6,7 @@
 use crate::agent::tool::{Arguments, Tool, ToolError, ToolOutput};
 
 /// A tool with renamed parameters.
-pub struct Worded<T>(
+pub struct RenamedTool<T>(
     /// The renamed parameters, as pairs of the profile's name and the tool's own. All others keep their names.
     pub &'static [(&'static str, &'static str)],
     /// Checks that the tool supports what these arguments ask for; an error tells the model why it does not.
@@ -15,7 +15,7 @@ pub struct Worded<T>(
     pub T,
 );
 
-impl<T: Tool> Worded<T> {
+impl<T: Tool> RenamedTool<T> {
     /// Checks the arguments, and translates them.
     fn checked(&self, arguments: &Arguments) -> Result<Arguments, ToolError> {
         let Self(_, check, tool) = self;
@@ -36,7 +36,7 @@ impl<T: Tool> Worded<T> {
     }
 }
 
-impl<T: Tool> Tool for Worded<T> {
+impl<T: Tool> Tool for RenamedTool<T> {
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         self.2.run(&self.checked(arguments)?)
     }

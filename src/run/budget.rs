@@ -6,7 +6,7 @@ use crate::model::price::Usd;
 
 /// The cost of a run so far, and the maximum costs of pending calls.
 #[derive(Debug, Clone, Default)]
-pub struct Purse(Arc<(Mutex<Money>, Condvar)>);
+pub struct Budget(Arc<(Mutex<Money>, Condvar)>);
 
 #[derive(Debug, Default)]
 struct Money {
@@ -18,12 +18,12 @@ struct Money {
 /// The maximum cost of a call, reserved until its cost is known.
 #[derive(Debug)]
 pub struct Reserved {
-    purse: Purse,
+    budget: Budget,
     /// The maximum cost.
     pub most: Usd,
 }
 
-impl Purse {
+impl Budget {
     fn money(&self) -> MutexGuard<'_, Money> {
         self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -54,8 +54,8 @@ impl Purse {
             let reserved = money.reserved.iter().copied().sum::<Usd>();
             if let Some((answer, most)) = afford(limit.less(money.spent + reserved)) {
                 money.reserved.push(most);
-                let purse = self.clone();
-                return Ok((answer, Reserved { purse, most }));
+                let budget = self.clone();
+                return Ok((answer, Reserved { budget, most }));
             }
             if money.reserved.is_empty() {
                 return Err(money.spent);
@@ -67,12 +67,12 @@ impl Purse {
 
 impl Drop for Reserved {
     fn drop(&mut self) {
-        let mut money = self.purse.money();
+        let mut money = self.budget.money();
         if let Some(at) = money.reserved.iter().position(|most| *most == self.most) {
             money.reserved.swap_remove(at);
         }
         drop(money);
-        self.purse.0.1.notify_all();
+        self.budget.0.1.notify_all();
     }
 }
 
@@ -87,19 +87,19 @@ mod tests {
 
     #[test]
     fn reserved_money_is_unavailable_until_released() {
-        let purse = Purse::default();
-        purse.spend(usd(1.0));
+        let budget = Budget::default();
+        budget.spend(usd(1.0));
         let most =
             |wanted: f64| move |left: Usd| (left >= usd(wanted)).then_some(((), usd(wanted)));
-        let ((), first) = purse.reserve(usd(4.0), most(2.0)).unwrap();
-        let ((), second) = purse.reserve(usd(4.0), most(1.0)).unwrap();
+        let ((), first) = budget.reserve(usd(4.0), most(2.0)).unwrap();
+        let ((), second) = budget.reserve(usd(4.0), most(1.0)).unwrap();
         thread::scope(|scope| {
-            let third = scope.spawn(|| purse.reserve(usd(4.0), most(2.0)).is_ok());
-            purse.spend(usd(0.5));
+            let third = scope.spawn(|| budget.reserve(usd(4.0), most(2.0)).is_ok());
+            budget.spend(usd(0.5));
             drop(second);
             drop(first);
             assert!(third.join().unwrap());
         });
-        assert_eq!(purse.reserve(usd(4.0), most(3.0)).unwrap_err(), usd(1.5));
+        assert_eq!(budget.reserve(usd(4.0), most(3.0)).unwrap_err(), usd(1.5));
     }
 }
