@@ -88,8 +88,11 @@ impl Transcript {
         }
     }
 
-    /// Replaces all content with these entries.
+    /// Replaces all content with these entries, except for the last notices, which are about the change.
     pub fn replace(&mut self, entries: Vec<Entry>) {
+        let is_notice = |item: &TranscriptItem| matches!(item.body, Entry::Event(_));
+        let last = self.items.iter().rposition(|item| !is_notice(item));
+        let notices = self.items.split_off(last.map_or(0, |last| last + 1));
         *self = Self {
             size: self.size,
             folding: self.folding,
@@ -97,7 +100,8 @@ impl Transcript {
             code: std::mem::take(&mut self.code),
             ..Self::new(self.has_steps)
         };
-        for entry in entries {
+        let notices = notices.into_iter().map(|item| item.body);
+        for entry in entries.into_iter().chain(notices) {
             self.add(entry);
         }
         self.step = self.items.len();

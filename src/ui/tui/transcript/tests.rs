@@ -352,6 +352,19 @@ fn seen(transcript: &mut Transcript) -> (String, String) {
 }
 
 #[test]
+fn what_is_said_about_another_conversation_stays_when_that_is_shown() {
+    let mut transcript = transcript();
+    transcript.add(Entry::notice("about the first"));
+    transcript.add(Entry::user("the first"));
+    transcript.add(Entry::notice("about the second"));
+    transcript.replace(vec![Entry::user("the second")]);
+    assert_eq!(
+        shown(&mut transcript, 40, 10),
+        "> the second\n\nabout the second"
+    );
+}
+
+#[test]
 fn it_follows_the_end_unless_the_user_looks_elsewhere() {
     let mut transcript = long(100);
     assert_eq!(seen(&mut transcript).1, "line 99");
