@@ -345,6 +345,24 @@ fn a_replay_into_a_tree_that_has_changed_continues_and_names_what_it_replaces() 
 }
 
 #[test]
+fn a_replay_of_a_run_with_a_message_needs_no_file_either() {
+    let server = ModelServer::gemini(&["^^^src/main.rs\nfn main() {}\n// ... as before\n^^^end\n"]);
+    let long = "fn a() {}\n".repeat(50);
+    let project = tracked().file("src/main.rs", long).with(&server);
+    let run = project.run(&["-m", "Tidy up."]).exits(5);
+    assert!(run.stderr.contains("--allow-elision"), "{}", run.stderr);
+    let run = project.runs()[0].clone();
+    let replay = [
+        "--replay",
+        run.to_str().unwrap(),
+        "--allow-elision",
+        "--allow-shrink",
+    ];
+    project.run(&replay).exits(0);
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[test]
 fn a_message_and_a_rollup_need_no_file() {
     let server = ModelServer::gemini(&[REPLACES]);
     let project = tracked().with(&server);

@@ -13,6 +13,7 @@ use crate::model::message::{Call, Image, Message, ReplyPart, Role, Text};
 use crate::record::step::input_text;
 use crate::record::tasks::Task;
 use crate::record::todos::Todo;
+use crate::record::tool::CommandEnd;
 use crate::secret::Redactor;
 use crate::sys::defaults::is_default;
 use crate::sys::excerpt::text::bounded;
@@ -44,6 +45,12 @@ pub struct HistoryMessage {
     /// Set if the call failed or its outcome is unknown.
     #[serde(rename = "isFailed", default, skip_serializing_if = "is_default")]
     pub is_failed: bool,
+    /// The outcome of the command that the call ran, for a resumed transcript.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub command: CommandEnd,
+    /// The result for a person, in a few words; of a tagged message, the user's words that it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub brief: Option<String>,
     /// The tools that the agent called in this message, if the protocol is the vendor's native one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<Call>,

@@ -302,6 +302,8 @@ impl Agent<'_> {
         };
         work.conversation.say(HistoryMessage {
             is_failed: failed,
+            command: used.output.command,
+            brief: used.output.brief,
             ..HistoryMessage::of_tool(&call.name, &call.id, message)
         });
         self.count(used.failure.as_ref(), &mut work.progress);

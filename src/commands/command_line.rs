@@ -73,8 +73,8 @@ pub struct Cli {
     #[command(flatten)]
     pub report: ConsistencyArgs,
 
-    /// Model to ask: gemini-2.5-pro, gpt-5, or one listed in agent-config/models.json; the default
-    /// is gemini-2.5-pro; several, as a,b,c, are each asked for one attempt
+    /// Model to ask: gemini-2.5-pro, gpt-5, or any that `code-commit models` lists; the default is the
+    /// one that `models.json` selects, or gemini-2.5-pro; several, as a,b,c, are each asked for one attempt
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
 

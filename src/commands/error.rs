@@ -256,7 +256,10 @@ const ANEW: &str = "run again for other attempts: those of one run are not resum
 /// Returns the hint about flags that would accept the reply unchanged; empty if flags alone are not enough.
 fn accepting(rejection: &Rejection, run: &str) -> String {
     let accepting = rejection.flags().map(|flags| {
-        format!("; if it is right as it is, `code-commit --replay {run} {flags}` accepts it without a call")
+        format!(
+            "; if it is right as it is, `code-commit --replay {run} {flags}`, with the other flags of this command, \
+             accepts it without a call"
+        )
     });
     accepting.unwrap_or_default()
 }

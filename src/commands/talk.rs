@@ -398,9 +398,16 @@ impl<'t> Talk<'t> {
 
     fn diff(&self) -> Result<String, Failure> {
         let session = &self.tally.session;
-        let Some(run) = session.changed.last().filter(|_| session.is_latest) else {
-            let text = "the last request's file tools have changed nothing that is still there";
-            return Ok(text.to_owned());
+        let last = session.changed.last();
+        let Some(run) = last.filter(|_| session.is_latest) else {
+            let earlier = last.map(|run| run.trim_start_matches("logs/"));
+            let earlier = earlier.map(|run| {
+                format!("; `/undo` takes back an earlier one, which `code-commit diff {run}` shows")
+            });
+            return Ok(format!(
+                "the last request's file tools have changed nothing that is still there{}",
+                earlier.unwrap_or_default()
+            ));
         };
         let outcome = diff::diff(self.context, Some(Path::new(run)), false)?;
         for warning in outcome.warnings {

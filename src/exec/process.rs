@@ -25,7 +25,7 @@ use super::supervisor::GRACE;
 use super::wire::{Leftovers, SpawnRequest, Streams};
 use crate::secret::Redactor;
 use crate::sys::environment::Clock;
-use crate::sys::excerpt::text::tail_of;
+use crate::sys::excerpt::text::{FOLLOWED, tail_of};
 use crate::sys::files::{Links, PathError, open};
 use crate::sys::interrupt::Interrupt;
 use crate::sys::text::{line_end, one_line};
@@ -39,8 +39,6 @@ pub const SHELL: &str = "/bin/sh";
 const SHOWN: usize = 100;
 /// Interval at which a follower receives output.
 const TICK: Duration = Duration::from_millis(200);
-/// Number of bytes from the end of the output that a follower receives.
-const FOLLOWED: usize = 8 << 10;
 
 /// Callback that receives the tail of a command's output.
 pub type Follower<'a> = Box<dyn Fn(&str) + 'a>;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::seconds::seconds;
 
@@ -107,6 +107,13 @@ pub struct ToolEnd {
     pub took: Duration,
 }
 
+impl ToolEnd {
+    /// Returns whether the tool failed with an error rather than with the output of a command.
+    pub fn is_error(&self) -> bool {
+        self.failed && self.command == CommandEnd::None
+    }
+}
+
 #[cfg(test)]
 impl ToolEnd {
     /// Creates a result with this text, whose warnings are the lines that begin with `warning: `.
@@ -125,7 +132,8 @@ impl ToolEnd {
 }
 
 /// The outcome of the command that a tool ran.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum CommandEnd {
     /// The tool ran no command.
     #[default]

@@ -141,11 +141,15 @@ pub fn survey<'a>(
     missing.note(project.check_gitignore(&context.key_files()));
     missing.note(project.check_keys_untracked(&context.key_files()));
     missing.note(check_places(project, &purpose));
-    let query = missing.note(query(context, choice, recording.as_ref(), &purpose));
+    let recorded = recording
+        .as_ref()
+        .and_then(|run| resumption::recorded_query(project, run.folder()));
+    let is_recorded = recorded.is_some();
+    let query = missing.note(query(context, choice, recorded, &purpose));
     // A report reads all of the code base.
     let entry = specs.first().filter(|_| build.is_some());
     let limit = limit(choice, recording.as_ref(), entry)?;
-    let code = match code_base(context, choice, limit.as_ref()) {
+    let code = match code_base(context, choice, limit.as_ref(), is_recorded) {
         Err(problem) if !problem.is::<RunError>() && !problem.is::<ProjectProblem>() => {
             return Err(problem);
         }
@@ -454,11 +458,12 @@ fn limit(
 }
 
 /// Returns the code base: rolled up if requested, or if its file is missing and the query does not come from a file
-/// either.
+/// either, but from a recorded run, for instance.
 fn code_base(
     context: &Context<'_>,
     choice: &ModelChoice,
     limit: Option<&CodeLimit>,
+    is_recorded: bool,
 ) -> Result<Code, Error> {
     let (project, inputs) = (&context.project, &choice.inputs);
     let as_text = |name, text| Code {
@@ -473,7 +478,7 @@ fn code_base(
         }
         _ if inputs.roll_up || inputs.is_staged => {}
         query => match project.rollup() {
-            Err(ProjectProblem::Missing(_)) if *query != QuerySource::File => {}
+            Err(ProjectProblem::Missing(_)) if *query != QuerySource::File || is_recorded => {}
             read => return Ok(as_text(ROLLUP, read?)),
         },
     }
@@ -501,12 +506,11 @@ fn code_base(
 fn query(
     context: &Context<'_>,
     choice: &ModelChoice,
-    replayed: Option<&Recording>,
+    recorded: Option<String>,
     purpose: &Purpose,
 ) -> Result<String, ProjectProblem> {
-    let recorded = |run: &Recording| resumption::recorded_query(&context.project, run.folder());
     let source = &choice.inputs.query;
-    if let (QuerySource::File, Some(query)) = (source, replayed.and_then(recorded)) {
+    if let (QuerySource::File, Some(query)) = (source, recorded) {
         return Ok(query);
     }
     match source {

@@ -184,8 +184,8 @@ impl Renderer<'_> {
         }
     }
 
-    /// Writes the current table: in columns or, if these are too wide, with each cell on its own line after the
-    /// column's heading.
+    /// Writes the current table: in columns, of which the widest is wrapped if need be, or, if they are still too wide,
+    /// with each cell on its own line after the column's heading.
     fn end_table(&mut self) {
         let rows = take(&mut self.rows);
         let Some((head, body)) = rows.split_first() else {
@@ -196,25 +196,25 @@ impl Renderer<'_> {
                 .filter_map(move |row| row.get(at))
                 .map(Line::width)
         };
-        let widths: Vec<usize> = (0..head.len())
+        let mut widths: Vec<usize> = (0..head.len())
             .map(|at| width(at).max().unwrap_or_default())
             .collect();
-        let taken = widths.iter().sum::<usize>() + 2 * head.len().saturating_sub(1);
+        let gaps = 2 * head.len().saturating_sub(1);
+        let excess = (widths.iter().sum::<usize>() + gaps).saturating_sub(self.width());
+        if let Some(widest) = widths.iter_mut().max() {
+            let narrower = widest.saturating_sub(excess);
+            *widest = if narrower < NARROWEST {
+                *widest
+            } else {
+                narrower
+            };
+        }
+        let taken = widths.iter().sum::<usize>() + gaps;
         if taken <= self.width() {
             for (at, row) in rows.iter().enumerate() {
-                let mut line = Line::default();
-                for ((cell, width), align) in row.iter().zip(&widths).zip(&self.aligns) {
-                    let blanks = width - cell.width();
-                    let before = match align {
-                        Alignment::Right => blanks,
-                        Alignment::Center => blanks / 2,
-                        Alignment::Left | Alignment::None => 0,
-                    };
-                    line.push_span(" ".repeat(before));
-                    line.spans.extend(cell.spans.iter().cloned());
-                    line.push_span(" ".repeat(blanks - before + 2));
+                for line in in_columns(row, &widths, &self.aligns) {
+                    self.push_line(line);
                 }
-                self.push_line(line);
                 if at == 0 {
                     self.push_line("─".repeat(taken));
                 }
@@ -416,6 +416,32 @@ fn code_style(class: CssClass) -> Style {
         "p" => style,
         _ => style.cyan(),
     }
+}
+
+/// Returns a row of a table whose columns have these widths, over several lines if a cell is wider.
+fn in_columns(row: &[Line<'static>], widths: &[usize], aligns: &[Alignment]) -> Vec<Line<'static>> {
+    let cells = row.iter().zip(widths);
+    let cells: Vec<_> = cells
+        .map(|(cell, width)| wrapped_spans(&cell.spans, *width))
+        .collect();
+    let height = cells.iter().map(Vec::len).max().unwrap_or_default();
+    let line = |nth: usize| {
+        let mut line = Line::default();
+        for ((cell, width), align) in cells.iter().zip(widths).zip(aligns) {
+            let part = Line::from(cell.get(nth).cloned().unwrap_or_default());
+            let blanks = width.saturating_sub(part.width());
+            let before = match align {
+                Alignment::Right => blanks,
+                Alignment::Center => blanks / 2,
+                Alignment::Left | Alignment::None => 0,
+            };
+            line.push_span(" ".repeat(before));
+            line.spans.extend(part.spans);
+            line.push_span(" ".repeat(blanks - before + 2));
+        }
+        line
+    };
+    (0..height).map(line).collect()
 }
 
 #[cfg(test)]

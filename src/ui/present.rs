@@ -455,7 +455,7 @@ impl ToolUse {
             Some(_) => ("•", Style::new().green()),
         };
         let body = match &self.result {
-            Some(end) if end.failed => vec![Part::Text(end.text.clone(), Style::new().red())],
+            Some(end) if end.is_error() => vec![Part::Text(end.text.clone(), Style::new().red())],
             Some(end) => {
                 // Warnings follow the headline.
                 let warnings = end

@@ -17,6 +17,7 @@ use super::paint::diff_style;
 use super::present::{Part, Shown, ToolUse, asked, present, task_style};
 use crate::record::event::Event;
 use crate::record::tasks::Task;
+use crate::sys::excerpt::text::FOLLOWED;
 use crate::sys::numbers::counted;
 use crate::sys::text::{text_width, truncated};
 
@@ -106,7 +107,11 @@ impl Look {
         let width = self.width.saturating_sub(INDENT.len());
         // Only the screen can show them later.
         let can_be_unfolded = self.folding == Folding::Folded;
-        let more = (hidden > 0 && can_be_unfolded).then(|| more_lines(hidden, INDENT));
+        let more = (hidden > 0 && can_be_unfolded).then(|| {
+            // Of a longer output, this may be the end.
+            let is_whole = printed.len() < FOLLOWED / 2;
+            more_lines(Some(hidden).filter(|_| is_whole), INDENT)
+        });
         let shown = lines[hidden..]
             .iter()
             .map(|line| match visible(line).lines().last() {
@@ -264,7 +269,7 @@ impl Look {
             Folding::Unfolded => UNFOLDED,
         };
         if self.folding == Folding::Unfolded
-            && let Some(end) = end.filter(|end| !end.failed && tool.diff.is_empty())
+            && let Some(end) = end.filter(|end| !end.is_error() && tool.diff.is_empty())
         {
             lines.extend(self.behind(INDENT, &end.text, UNFOLDED, Style::new().dim()));
             return lines;
@@ -291,15 +296,17 @@ impl Look {
 fn bounded(mut lines: Vec<Line<'static>>, limit: usize, indent: &str) -> Vec<Line<'static>> {
     if let Some(more) = lines.len().checked_sub(limit).filter(|more| *more > 0) {
         lines.truncate(limit);
-        lines.push(more_lines(more, indent));
+        lines.push(more_lines(Some(more), indent));
     }
     lines
 }
 
-/// Says how many lines are left out.
-fn more_lines(count: usize, indent: &str) -> Line<'static> {
-    let more = format!("{indent}… {} …", counted(count as u64, "more line"));
-    Line::styled(more, Style::new().dim())
+/// Says how many lines are left out, if that is known.
+fn more_lines(count: Option<usize>, indent: &str) -> Line<'static> {
+    let more = count.map_or("earlier lines".to_owned(), |count| {
+        counted(count as u64, "more line")
+    });
+    Line::styled(format!("{indent}… {more} …"), Style::new().dim())
 }
 
 /// Indents a line.

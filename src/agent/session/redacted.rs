@@ -64,6 +64,7 @@ pub(super) fn redacted_message(message: &HistoryMessage, redactor: &Redactor) ->
     HistoryMessage {
         content: redactor.text(&message.content).into(),
         tool: message.tool.as_ref().map(text),
+        brief: message.brief.as_ref().map(text),
         calls: calls.collect(),
         parts: parts.collect(),
         ..message.clone()

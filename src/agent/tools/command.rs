@@ -105,6 +105,7 @@ impl RunCommand<'_, '_> {
             error => ToolError::Fatal(error.into()),
         })?;
         let printed = printed(&output);
+        let is_failure = matches!(ran, Ran::Stopped);
         let (text, command, brief) = match ran {
             Ran::Ended(status) => {
                 let command = match status {
@@ -123,10 +124,11 @@ impl RunCommand<'_, '_> {
             }
             // The agent itself stops before its next step.
             Ran::Stopped => {
-                return Err(ToolError::from(format!(
+                let text = format!(
                     "The command was stopped before its end, and may have done a part of its work. It has \
                      printed:\n{printed}"
-                )));
+                );
+                (text, CommandEnd::Killed, "stopped".to_owned())
             }
             Ran::TimedOut => {
                 let patience = patience.as_secs_f64();
@@ -140,6 +142,7 @@ impl RunCommand<'_, '_> {
             command,
             printed: Some(printed),
             brief: Some(brief),
+            is_failure,
             ..ToolOutput::text(text)
         })
     }

@@ -36,8 +36,8 @@ pub fn entries(conversation: &Conversation) -> Vec<Entry> {
     let mut calls: HashMap<&str, usize> = HashMap::new();
     for said in history {
         match (said.role, &said.tool) {
-            // Tagged messages are meant only for the model.
-            _ if said.is_tagged => {}
+            // Other tagged messages are meant only for the model.
+            _ if said.is_tagged => entries.extend(said.brief.as_deref().map(Entry::user)),
             (Role::User, _) => entries.push(Entry::user(&*said.content)),
             (Role::Assistant, _) => {
                 entries.extend(replied(said));
@@ -90,7 +90,11 @@ fn answer(entry: &mut Entry, said: &HistoryMessage) {
     if let Entry::Tool(tool) = entry {
         let failure = said.content.strip_prefix(FAILED);
         let text = failure.filter(|_| said.is_failed).unwrap_or(&said.content);
-        tool.result = Some(ended(text, said.is_failed));
+        tool.result = Some(ToolEnd {
+            command: said.command,
+            brief: said.brief.clone(),
+            ..ended(text, said.is_failed)
+        });
     }
 }
 
@@ -120,7 +124,42 @@ pub fn ending(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::model::message::Call;
+    use crate::record::tool::CommandEnd;
     use serde_json::json;
+
+    #[test]
+    fn a_failed_command_and_the_users_own_are_shown_as_they_were() {
+        let command = |command, brief: &str| HistoryMessage {
+            command,
+            brief: Some(brief.to_owned()),
+            ..HistoryMessage::of_tool("execute_command", "1", "exit code: 1\nno")
+        };
+        let mut conversation = Conversation::default();
+        conversation.request("look");
+        conversation.say(HistoryMessage {
+            brief: Some("!ls (exit code: 0)".to_owned()),
+            ..HistoryMessage::tagged("<tool-result>".to_owned())
+        });
+        conversation.say(HistoryMessage {
+            calls: vec![Call {
+                id: "1".to_owned(),
+                name: "execute_command".to_owned(),
+                ..Call::default()
+            }],
+            ..HistoryMessage::of_agent("")
+        });
+        conversation.say(command(CommandEnd::Exited(1), "exit code: 1"));
+        let written = serde_json::to_value(&conversation.history).unwrap();
+        let history: Vec<HistoryMessage> = serde_json::from_value(written).unwrap();
+        assert_eq!(history, conversation.history);
+        let shown = entries(&conversation);
+        let [_, Entry::User { text, .. }, Entry::Tool(tool)] = &shown[..] else {
+            panic!("{shown:?}");
+        };
+        assert_eq!(text, "!ls (exit code: 0)");
+        let shown = tool.shown().unwrap();
+        assert_eq!((shown.sign, &*shown.aside), ("✗", "exit code: 1"));
+    }
 
     #[test]
     fn a_call_without_a_result_was_cut_short_and_a_failure_is_reported_without_its_mark() {

@@ -44,7 +44,10 @@ pub fn run_for_user(place: &ChatPlace<'_>, command: &str, is_screen: bool) -> Re
         let report = format!("The user has run this command:\n$ {shown}\n{text}");
         let attributes = [("tool", &*EXECUTE_COMMAND.name)];
         let result = tagged(Tag::ToolResult, &attributes, &report);
-        conversation.say(HistoryMessage::tagged(result));
+        conversation.say(HistoryMessage {
+            brief: Some(format!("!{shown} ({})", output.brief.unwrap_or_default())),
+            ..HistoryMessage::tagged(result)
+        });
         run.save(&Purpose::STEP, conversation)?;
         place.context.interrupt.check()?;
         Ok(text)

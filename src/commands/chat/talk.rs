@@ -322,6 +322,7 @@ impl Chat<'_, '_> {
             .map(|(name, text)| (name.to_owned(), text.to_owned()))
             .into(),
             at: 2,
+            is_unasked: true,
         };
         let mode = match self.choose(menu)? {
             Some(0) => Mode::Regular,
@@ -397,6 +398,7 @@ impl Chat<'_, '_> {
             title: "Sign in".to_owned(),
             items: accounts.names().map(item).chain([another]).collect(),
             at: at.unwrap_or_default(),
+            is_unasked: false,
         };
         let chosen = match active {
             Some(_) => self.choose(menu)?,

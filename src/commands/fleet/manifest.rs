@@ -354,8 +354,9 @@ fn check_id(id: &str) -> Result<(), String> {
     let lower = id.to_ascii_lowercase();
     let endings = [".", ".lock", ".html", ".jsonl"];
     let is_taken = endings.iter().any(|end| lower.ends_with(end));
-    let form = "an id is made of up to 100 letters, digits, `.`, `_` and `-`, begins with a letter or a digit, and does not \
-        end with `.lock`, nor with `.html` or `.jsonl` as the campaign's ledger and report do";
+    let form = "an id is made of up to 100 letters, digits, `.`, `_` and `-`, does not begin with `.` or \
+        `-`, has no `..`, and does not end with `.` or `.lock`, nor with `.html` or `.jsonl` as the campaign's ledger and \
+        report do";
     ensure(is_name && is_branch && !is_taken, form)
 }
 

@@ -56,6 +56,7 @@ pub fn model_menu(
         title: title.to_owned(),
         items: models.iter().map(item).collect(),
         at: models.iter().position(|spec| spec.name == now).unwrap_or(0),
+        is_unasked: false,
     }
 }
 
@@ -77,6 +78,7 @@ pub fn chosen_session(
             title: "Resume a session".to_owned(),
             items: sessions.iter().map(item).collect(),
             at: 0,
+            is_unasked: false,
         };
         chosen_number(context, user, menu, "session> ")?
     } else {

@@ -3,9 +3,9 @@
 //! Recognizes the formats that vendors document for secret scanners: a fixed prefix and a length. Guarantees that a
 //! finding reveals only the kind and the position of a credential.
 
-use std::fmt;
 use std::ops::Range;
 use std::sync::LazyLock;
+use std::{fmt, thread};
 
 use aho_corasick::packed::{MatchKind, Searcher};
 use aho_corasick::{AhoCorasick, Input, Match};
@@ -14,7 +14,6 @@ use regex::bytes::{Captures, Regex};
 
 use super::private_key;
 use crate::secret::{Redactor, SecretKind};
-use crate::sys::parallel::side_by_side;
 
 /// Name of the only kind of credential that spans several lines.
 pub(super) const PRIVATE_KEY: &str = "a private key";
@@ -281,7 +280,15 @@ pub fn find(file: &'static str, text: &str, redactor: &Redactor) -> Vec<Finding>
     let heading = (text.len() >= LARGE).then(find).flatten();
     let (first, second) = text.split_at(heading.map_or(0, |heading| middle + heading + 1));
     let search = |part| places(part, redactor);
-    let (mut places, rest) = side_by_side(!first.is_empty(), || search(first), || search(second));
+    let (mut places, rest) = thread::scope(|scope| {
+        let is_split = !first.is_empty();
+        let spawn = || thread::Builder::new().spawn_scoped(scope, || search(first));
+        let thread = is_split.then(spawn);
+        let rest = search(second);
+        // If no thread could be started, or it panicked, this thread does all the work.
+        let places = thread.and_then(|thread| thread.ok()?.join().ok());
+        (places.unwrap_or_else(|| search(first)), rest)
+    });
     let behind = |(place, kind)| (first.len() + place, kind);
     places.extend(rest.into_iter().map(behind));
     if places.is_empty() {

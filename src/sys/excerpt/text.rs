@@ -73,6 +73,9 @@ fn head_of(text: &str, budget: usize) -> &str {
     }
 }
 
+/// Maximum number of bytes of a running command's output that are shown.
+pub const FOLLOWED: usize = 8 << 10;
+
 /// Returns at most `budget` bytes of the end, from the beginning of a line if one is near.
 pub fn tail_of(text: &str, budget: usize) -> &str {
     let Some(earliest) = text.len().checked_sub(budget).filter(|at| *at > 0) else {

@@ -95,6 +95,15 @@ fn a_table_is_aligned_as_it_says() {
 }
 
 #[test]
+fn the_widest_column_of_a_table_is_wrapped() {
+    let table = "| name | meaning |\n|---|---|\n| a | some words here, and more than fit |\n| b | **more** |";
+    assert_eq!(
+        plain(table, 28),
+        "name  meaning\n────────────────────────────\na     some words here, and\n      more than fit\nb     more"
+    );
+}
+
+#[test]
 fn a_table_that_is_too_wide_has_a_line_for_each_cell() {
     let table = "| name | meaning |\n|---|---|\n| a | some words here |\n| b | more |\n| c | |";
     assert_eq!(

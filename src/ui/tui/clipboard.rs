@@ -36,7 +36,7 @@ const TOOLS: [(&str, &str, &[&str]); 2] = [
 ];
 
 /// The error if no suitable program is available.
-const NO_TOOL: &str = "no clipboard to take a picture from: install `wl-paste` or `xclip`, or name the file after an `@`";
+const NO_TOOL: &str = "no clipboard to take a picture from: name the file after an `@`, or, on a desktop, install `wl-paste` or `xclip`";
 /// The error if the clipboard contains no suitable picture.
 const NO_IMAGE: &str = "there is no picture of at most 5 MB in the clipboard";
 

@@ -141,7 +141,16 @@ impl Dialog {
             KeyCode::Backspace | KeyCode::Delete | KeyCode::Tab => has_draft,
             _ => false,
         };
-        is_text && matches!(self, Self::Question(_))
+        is_text && self.is_beside_draft()
+    }
+
+    /// Returns whether the user goes on typing their draft while the dialog is open.
+    fn is_beside_draft(&self) -> bool {
+        match self {
+            Self::Question(_) => true,
+            Self::Menu(dialog) => dialog.menu.is_unasked,
+            Self::Line(..) => false,
+        }
     }
 
     /// Returns whether only a letter can answer: no answer is selected.
@@ -151,15 +160,15 @@ impl Dialog {
 
     /// Returns whether a key clears the draft next to a question.
     pub fn clears_draft(&self, key: KeyEvent) -> bool {
-        is_cancel(key) && key.code != KeyCode::Esc && matches!(self, Self::Question(_))
+        is_cancel(key) && key.code != KeyCode::Esc && self.is_beside_draft()
     }
 
     /// Inserts a paste into the filter of a menu. Returns `false` if there is none.
     pub fn paste(&mut self, text: &str) -> bool {
-        let Self::Menu(menu) = self else {
-            return false;
-        };
-        menu.typed(text);
+        match self {
+            Self::Menu(dialog) if !dialog.menu.is_unasked => dialog.typed(text),
+            _ => return false,
+        }
         true
     }
 
@@ -251,6 +260,7 @@ impl MenuDialog {
     fn render(&self, area: Rect, buf: &mut Buffer) {
         let matching = self.matching();
         let mut head = match self.typed.as_str() {
+            "" if self.menu.is_unasked => String::new(),
             "" => "type to filter".to_owned(),
             typed => format!("filter: {typed}"),
         };

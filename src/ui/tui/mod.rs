@@ -203,6 +203,8 @@ pub struct Menu {
     pub items: Vec<(String, String)>,
     /// The index of the item selected at first.
     pub at: usize,
+    /// True if the user has not asked for the menu, and may be typing: letters go to the draft, not to a filter.
+    pub is_unasked: bool,
 }
 
 /// A slash command, as suggested to the user.

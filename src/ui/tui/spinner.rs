@@ -11,6 +11,7 @@ use super::theme;
 use crate::record::tool::Category;
 use crate::sys::counter::Counter;
 use crate::sys::numbers::{counted, elapsed};
+use crate::sys::text::text_width;
 use crate::ui::blocks::one_line;
 
 /// An animation, with the frames and interval of cli-spinners.
@@ -224,12 +225,12 @@ impl Wait {
         buf.set_line(area.x, area.y, &forms[at], area.width);
         if area.height > 1 {
             let hint = if at == 2 { hint.trim_start() } else { "" };
-            let line = self.second_line(hint, now);
+            let line = self.second_line(hint, now, area.width.into());
             buf.set_line(area.x, area.y + 1, &line, area.width);
         }
     }
 
-    fn second_line(&self, hint: &str, now: Duration) -> Line<'static> {
+    fn second_line(&self, hint: &str, now: Duration, width: usize) -> Line<'static> {
         let mut spans = vec![Span::raw("  ")];
         if let Waiting::Progress { done, total, .. } = &self.waiting {
             let (done, total) = (done.get(), *total);
@@ -249,9 +250,20 @@ impl Wait {
             }
         }
         details.retain(|detail| !detail.is_empty());
-        spans.push(Span::styled(details.join(" · "), theme::DIM));
+        let room = width.saturating_sub(Line::from(spans.clone()).width());
+        spans.push(Span::styled(end_of(&details.join(" · "), room), theme::DIM));
         Line::from(spans)
     }
+}
+
+/// Returns a text, of which the end is kept if it does not fit: of a retry, its number and the wait.
+fn end_of(text: &str, columns: usize) -> String {
+    if text_width(text) <= columns {
+        return text.to_owned();
+    }
+    let ends = text.char_indices().map(|(at, _)| &text[at..]);
+    let end = { ends }.find(|end| text_width(end) < columns);
+    format!("…{}", end.unwrap_or_default())
 }
 
 /// Returns the message for the time waited.

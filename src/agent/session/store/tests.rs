@@ -8,6 +8,7 @@ use crate::agent::session::file::Outlined;
 use crate::agent::session::{Compression, SessionFile, SessionState};
 use crate::model::message::{Call, Role};
 use crate::record::tasks::{Task, TaskStatus};
+use crate::record::tool::CommandEnd;
 use crate::sys::error::Problem as _;
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt as _;
@@ -189,6 +190,8 @@ fn everything_of_a_session_outlives_the_process() {
             tool: Some("COMMAND".to_owned()),
             call: Some("c1".to_owned()),
             is_failed: false,
+            command: CommandEnd::Exited(1),
+            brief: Some("exit code: 1".to_owned()),
             calls: Vec::new(),
             is_tagged: false,
             is_fault: false,
@@ -272,6 +275,8 @@ fn no_key_is_written_and_the_file_stays_json_whatever_a_key_looks_like() {
             tool: Some(text()),
             call: None,
             is_failed: false,
+            command: CommandEnd::Killed,
+            brief: Some(text()),
             calls: vec![Call {
                 id: "c1".to_owned(),
                 name: text(),

@@ -89,10 +89,10 @@ impl App {
 
     /// Draws the queued submissions.
     fn draw_queue(&self, area: Rect, buf: &mut Buffer) {
-        let how = if self.engine == EngineState::Idle {
-            "Enter sends it, Up takes it back"
-        } else {
-            "Up takes it back"
+        let how = match self.engine {
+            _ if self.dialog.is_some() => "until you have answered",
+            EngineState::Idle => "Enter sends it, Up takes it back",
+            _ => "Up takes it back",
         };
         let more = self.queue.len().saturating_sub(area.height.into());
         let rows = area.y..area.bottom();

@@ -92,11 +92,12 @@ impl QuestionDialog {
             return Vec::new();
         }
         let is_long = broken(&self.question.subject, columns, 0).len() > 1;
-        let cause = match cause.as_slice() {
-            cause if is_long && !cause.is_empty() => format!(": {}", cause.join("; ")),
-            _ => String::new(),
-        };
-        let reason = format!("because it {}{cause}", reasons.join(", "));
+        let reason = format!("because it {}", reasons.join(", "));
+        let with_cause = format!("{reason}: {}", cause.join("; "));
+        // A longer cause is most of the command, which needs the room.
+        let has_room = with_cause.width() <= columns;
+        let is_added = is_long && has_room && !cause.is_empty();
+        let reason = if is_added { with_cause } else { reason };
         let mut lines = broken(&reason, columns, HANG);
         lines.truncate(REASON);
         lines

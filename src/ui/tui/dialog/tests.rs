@@ -271,6 +271,7 @@ fn models() -> Dialog {
             item("claude-haiku-5-5", "1M tokens, $1 and $5"),
         ],
         at: 1,
+        is_unasked: false,
     })
 }
 
@@ -366,7 +367,7 @@ proptest! {
         let items = text.lines().map(|line| (line.to_owned(), line.to_owned())).collect();
         for mut dialog in [
             Dialog::question(question.clone(), Some(&text)),
-            Dialog::menu(Menu { title: text.clone(), items, at: 7 }),
+            Dialog::menu(Menu { title: text.clone(), items, at: 7, is_unasked: false }),
             Dialog::Line(text.clone(), false),
         ] {
             for c in keys.chars() {

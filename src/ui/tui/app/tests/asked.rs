@@ -43,12 +43,36 @@ fn escape_closes_then_warns_then_stops() {
             title: "Which?".to_owned(),
             items: vec![("a".to_owned(), String::new())],
             at: 0,
+            is_unasked: false,
         }),
         at(15_000),
     );
     assert!(shown(&mut app, 60, 24).contains("Press Esc to cancel"));
     let none = ScreenEffect::Send(FromScreen::Chosen(None));
     assert_eq!(press(&mut app, KeyCode::Esc, 15_000), [none]);
+}
+
+#[test]
+fn text_typed_during_a_menu_that_opened_by_itself_chooses_nothing() {
+    let mut app = at_work();
+    app.composer.set_text("the draft");
+    let items = ["Carry it out", "Go on"].map(|item| (item.to_owned(), String::new()));
+    app.handle(
+        ToScreen::Choose(Menu {
+            title: "The plan ends".to_owned(),
+            items: items.into(),
+            at: 1,
+            is_unasked: true,
+        }),
+        at(1000),
+    );
+    for letter in " out".chars() {
+        assert_eq!(press(&mut app, KeyCode::Char(letter), 2000), []);
+    }
+    assert_eq!(app.composer.text(), "the draft out");
+    let first = ScreenEffect::Send(FromScreen::Chosen(Some(1)));
+    assert_eq!(press(&mut app, KeyCode::Enter, 3000), [first]);
+    assert_eq!(app.composer.text(), "the draft out");
 }
 
 #[test]

@@ -79,6 +79,7 @@ fn message(nth: u8) -> ToScreen {
             title: "Which?".to_owned(),
             items: vec![("a".to_owned(), "b".to_owned()); 3],
             at: 1,
+            is_unasked: false,
         }),
         8 => ToScreen::Type {
             prompt: "Key".to_owned(),

@@ -109,7 +109,7 @@ fn the_screen_with_a_question_and_with_nothing() {
      ☒ Look
      ▶ Change it, now
      ☐ Test it
-      waits: and the tests (Up takes it back)
+      waits: and the tests (until you have answered)
     ┌ execute_command ─────────────────────────────────────────┐
     │because it deletes                                        │
     │rm x                                                      │
@@ -168,6 +168,7 @@ fn the_least_screen_shows_what_is_asked() {
         title: "Which?".to_owned(),
         items: ["one", "two", "three"].map(item).into(),
         at: 2,
+        is_unasked: false,
     };
     app.handle(ToScreen::Choose(menu), at(6000));
     insta::assert_snapshot!(low(&mut app), @r"
