@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 use crate::model::price::Usd;
 use crate::model::usage::Usage;
 use crate::record::step::Step;
+use crate::run::context::Context;
+use crate::run::past::history::{self, PastRun};
+use crate::sys::error::Error;
 use crate::sys::numbers::{counted, grouped};
 
 /// The amount spent on calls to models.
@@ -57,4 +60,19 @@ impl fmt::Display for Spent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} tokens, {}", grouped(self.tokens), self.cost())
     }
+}
+
+/// Returns the spending of the existing runs of an agent's session.
+///
+/// # Errors
+/// Fails if the runs cannot be read.
+pub fn spent_in(context: &Context<'_>, session: &str) -> Result<Spent, Error> {
+    let runs = history::runs(&context.project)?;
+    let is_of_session = |run: &&PastRun| {
+        let about = run.agent();
+        about.and_then(|about| about.session.as_deref()) == Some(session)
+    };
+    let of_session = runs.iter().filter(is_of_session);
+    let spent = of_session.map(|run| Spent::on(&run.known_record().steps));
+    Ok(spent.fold(Spent::default(), Spent::plus))
 }

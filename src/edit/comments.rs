@@ -94,7 +94,7 @@ impl Language {
         Self(language.map_or(ANY, |(_, marks)| marks))
     }
 
-    /// Returns whether `line` begins with a comment, or goes on with a block comment behind a `*`.
+    /// Returns whether `line` is blank or a comment as a whole, or goes on with a block comment behind a `*`.
     pub fn begins(self, line: &str) -> bool {
         let is_code = || self.lines(line).first() == Some(&LineKind::Code);
         self.0.contains(&"/*") && line.trim_start().starts_with('*') || !is_code()

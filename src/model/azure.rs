@@ -124,6 +124,7 @@ impl Wire for Azure {
             limit: "max_completion_tokens",
             in_segments: false,
             by_marks: false,
+            has_thoughts: false,
             rest: json!({"tool_choice": may_call.then_some("auto")}),
         };
         dialect.write(asked, out)

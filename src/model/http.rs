@@ -498,7 +498,6 @@ impl Pieces {
         match read {
             // The last piece is incomplete because the stream was cut off, which the caller detects.
             Err(ModelError::NotJson { source, .. }) if is_end && source.is_eof() => Ok(()),
-            Err(ModelError::Malformed(_)) if is_end => Ok(()),
             read => read,
         }
     }

@@ -200,6 +200,14 @@ impl UnsignedThought {
         let (Self::ReasoningContent(text) | Self::Reasoning(text) | Self::Thinking(text)) = self;
         text
     }
+
+    fn redacted(&self, redactor: &Redactor) -> Self {
+        let mut redacted = self.clone();
+        let (Self::ReasoningContent(text) | Self::Reasoning(text) | Self::Thinking(text)) =
+            &mut redacted;
+        *text = redactor.text(text).into_owned();
+        redacted
+    }
 }
 
 /// An image.
@@ -225,12 +233,15 @@ pub enum ReplyPart {
 }
 
 impl ReplyPart {
-    /// Returns a copy with secrets redacted; `None` for a thinking block that contains one, since those must not be
-    /// altered.
+    /// Returns a copy with secrets redacted; `None` for a signed thinking block that contains one, since those must not
+    /// be altered.
     pub fn redacted(&self, redactor: &Redactor) -> Option<Self> {
         match self {
             Self::Text(text) => Some(Self::Text(redactor.text(text).into_owned())),
             Self::Thought(Thought::Sealed { .. }) => Some(self.clone()),
+            Self::Thought(Thought::Unsigned(thought)) => {
+                Some(Self::Thought(Thought::Unsigned(thought.redacted(redactor))))
+            }
             Self::Thought(thought) if redactor.text(thought.text()) != thought.text() => None,
             as_is => Some(as_is.clone()),
         }

@@ -164,6 +164,8 @@ pub(super) struct Dialect {
     pub in_segments: bool,
     /// True if cache marks tell the server what to cache.
     pub by_marks: bool,
+    /// True if unsigned thinking is sent back with the calls that it came before.
+    pub has_thoughts: bool,
     /// Additional fields; null ones are left out.
     pub rest: Value,
 }
@@ -221,6 +223,7 @@ impl Wire for OpenAi {
             limit,
             in_segments: true,
             by_marks,
+            has_thoughts: true,
             rest: json!({
                 "reasoning_effort": spec.reasoning_effort,
                 "service_tier": (request.tier != Tier::Standard).then_some(request.tier),
@@ -259,8 +262,10 @@ impl Wire for OpenAi {
                 spent: spent.into(),
             });
         }
-        let thought = text(&message.reasoning_content).map(UnsignedThought::ReasoningContent);
-        let thought = thought.or(text(&message.reasoning).map(UnsignedThought::Reasoning));
+        let thought = |value| text(value).filter(|text| !text.is_empty());
+        let thought = thought(&message.reasoning_content)
+            .map(UnsignedThought::ReasoningContent)
+            .or_else(|| thought(&message.reasoning).map(UnsignedThought::Reasoning));
         RawReply {
             parts: parts(thought, message.content, message.tool_calls),
             is_ordered: false,
@@ -350,7 +355,7 @@ fn body_messages<'a>(message: &'a Message<'_>, dialect: &Dialect) -> Vec<ChatMes
             content: (has_words || tool_calls.is_empty()).then(|| content(message, dialect)),
             thought: message
                 .unsigned_thought()
-                .filter(|_| !tool_calls.is_empty()),
+                .filter(|_| dialect.has_thoughts && !tool_calls.is_empty()),
             tool_calls,
             ..ChatMessage::default()
         });
@@ -437,7 +442,7 @@ pub(super) fn parts(
         None => Vec::from_iter(content),
     };
     let calls = calls.unwrap_or_default();
-    let thought = thought.filter(|thought| !thought.text().is_empty() && !calls.is_empty());
+    let thought = thought.filter(|_| !calls.is_empty());
     let thought = thought.map(|thought| RawPart::Thought(Thought::Unsigned(thought)));
     let calls = calls.iter().map(|call| RawPart::Call(self::call(call)));
     let texts = texts.into_iter().map(RawPart::Text);
@@ -529,7 +534,8 @@ impl Assembler for ChatStream {
         }
         // Compatible servers send thinking by one of these names; some send both, or no text.
         let mut names = ["reasoning_content", "reasoning"].into_iter();
-        if let Some((name, thought)) = names.find_map(|name| Some((name, delta[name].as_str()?))) {
+        let said = |name| Some((name, delta[name].as_str().filter(|said| !said.is_empty())?));
+        if let Some((name, thought)) = names.find_map(said) {
             listener.thought(thought);
             let (_, all) = self.thought.get_or_insert((name, String::new()));
             all.push_str(thought);

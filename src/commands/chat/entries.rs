@@ -8,7 +8,7 @@ use super::tools;
 use crate::agent::conversation::{Conversation, HistoryMessage};
 use crate::agent::protocol::FAILED;
 use crate::model::message::{ReplyPart, Role, Thought};
-use crate::record::tool::{ToolEnd, Verb};
+use crate::record::tool::{CommandEnd, ToolEnd, Verb};
 use crate::sys::excerpt::text::bounded;
 use crate::sys::numbers::counted;
 use crate::ui::present::ToolUse;
@@ -90,6 +90,9 @@ fn answer(entry: &mut Entry, said: &HistoryMessage) {
     if let Entry::Tool(tool) = entry {
         let failure = said.content.strip_prefix(FAILED);
         let text = failure.filter(|_| said.is_failed).unwrap_or(&said.content);
+        if said.command != CommandEnd::None {
+            text.clone_into(&mut tool.printed);
+        }
         tool.result = Some(ToolEnd {
             command: said.command,
             brief: said.brief.clone(),
@@ -124,7 +127,6 @@ pub fn ending(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::model::message::Call;
-    use crate::record::tool::CommandEnd;
     use serde_json::json;
 
     #[test]
@@ -159,6 +161,12 @@ mod tests {
         assert_eq!(text, "!ls (exit code: 0)");
         let shown = tool.shown().unwrap();
         assert_eq!((shown.sign, &*shown.aside), ("✗", "exit code: 1"));
+        assert_eq!(
+            shown.body,
+            [crate::ui::present::Part::Output(
+                "exit code: 1\nno".to_owned()
+            )]
+        );
     }
 
     #[test]

@@ -43,9 +43,12 @@ pub fn run_for_user(place: &ChatPlace<'_>, command: &str, is_screen: bool) -> Re
         rest = (output.command == CommandEnd::InBackground).then_some(output_file);
         let report = format!("The user has run this command:\n$ {shown}\n{text}");
         let attributes = [("tool", &*EXECUTE_COMMAND.name)];
+        let end = output
+            .brief
+            .map_or(String::new(), |end| format!(" ({end})"));
         let result = tagged(Tag::ToolResult, &attributes, &report);
         conversation.say(HistoryMessage {
-            brief: Some(format!("!{shown} ({})", output.brief.unwrap_or_default())),
+            brief: Some(format!("!{shown}{end}")),
             ..HistoryMessage::tagged(result)
         });
         run.save(&Purpose::STEP, conversation)?;

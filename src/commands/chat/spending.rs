@@ -9,8 +9,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::place::ChatPlace;
-use crate::commands::last;
-use crate::commands::spent::Spent;
+use crate::commands::spent::{Spent, spent_in};
 use crate::commands::stored_session::SessionLog as _;
 use crate::record::result::RunRecord;
 use crate::run::not_ready::NotReady;
@@ -51,7 +50,7 @@ pub fn count(place: &ChatPlace<'_>, record: &RunRecord) {
 pub fn summary(place: &ChatPlace<'_>) -> Result<String, Error> {
     let session = Spent {
         tokens: place.base.stored.session.borrow().file.total_tokens,
-        ..last::runs_of(place.context, &place.id())?.spent
+        ..spent_in(place.context, &place.id())?
     };
     let spent = place.account().map(|account| by(&place.home, &account));
     let account = spent.transpose().map_err(NotReady::of)?;

@@ -40,7 +40,7 @@ use crate::commands::stored_session::SessionChoice;
 use crate::commands::talk::slash::Slash;
 use crate::commands::talk::{SessionFacts, Talk, Talker, Unfinished, left};
 use crate::commands::workspace::{AgentOptions, PROOF_TIMEOUT, Workspace, home};
-use crate::model::Purpose;
+use crate::model::{Purpose, ToolForm};
 use crate::project::home::DEV;
 use crate::record::event::Event;
 use crate::record::todos::Todo;
@@ -252,6 +252,11 @@ fn work(
     request: Option<&str>,
 ) -> Result<Outcome, Failure> {
     let _lock = recovery::take(context)?;
+    let model = &place.models.first.spec;
+    if model.tools == Some(ToolForm::Native) {
+        let mut session = place.stored.session.borrow_mut();
+        session.conversation.set_thinker(&model.name);
+    }
     let mut setup = place.setup(NAME, answers);
     setup.proof = place.flags.proof(PROOF_TIMEOUT);
     setup.conventions = place.conventions(context).unwrap_or_else(|problem| {

@@ -32,7 +32,8 @@ impl ModelError {
             }
             _ if self.refuses_tools() => {
                 "the model or its server takes no tool calls, which `chat` and `orchestrate` need: \
-                 ask another with `--model`"
+                 ask another with `--model`; for `dev`, its entry in `models.json` may have \
+                 `\"tools\": \"markdown\"`"
             }
             Self::Status {
                 status: 404,

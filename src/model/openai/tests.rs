@@ -143,7 +143,7 @@ fn thinking_before_calls_is_sent_back_in_its_field() {
         json!([{"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}]);
     for name in ["reasoning_content", "reasoning"] {
         let whole = answer(
-            json!({"content": "so", (name): "hm, so", "tool_calls": call}),
+            json!({"reasoning_content": "", "content": "so", (name): "hm, so", "tool_calls": call}),
             "tool_calls".into(),
         );
         let mut stream = ChatStream::default();

@@ -312,6 +312,33 @@ fn a_command_that_runs_shows_its_last_line() {
 }
 
 #[test]
+fn the_number_of_folded_lines_is_told_where_it_is_known() {
+    for (count, expected) in [
+        (20, "    … 15 more lines …"),
+        (900, "    … earlier lines …"),
+    ] {
+        let tool = ToolUse {
+            printed: (0..count).map(|n| format!("line {n}\n")).collect(),
+            result: Some(ToolEnd {
+                command: CommandEnd::Killed,
+                failed: true,
+                brief: Some("stopped".to_owned()),
+                ..ToolEnd::default()
+            }),
+            ..ToolUse::new("execute_command", Verb::Run, "x")
+        };
+        let look = Look {
+            folding: Folding::Folded,
+            ..look(60)
+        };
+        let lines: Vec<String> = look.tool(&tool).iter().map(ToString::to_string).collect();
+        assert_eq!(lines[0], "✗ $ x (stopped)");
+        assert_eq!(lines[1], expected);
+        assert_eq!(lines.last().unwrap(), &format!("    line {}", count - 1));
+    }
+}
+
+#[test]
 fn an_audits_table_is_shown_as_a_table() {
     let audited = Event::Audited {
         passed: true,

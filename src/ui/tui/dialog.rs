@@ -144,6 +144,12 @@ impl Dialog {
         is_text && self.is_beside_draft()
     }
 
+    /// Returns whether the keys for pages scroll the transcript.
+    pub fn leaves_pages(&self) -> bool {
+        self.is_beside_draft() && !matches!(self, Self::Question(_))
+            || matches!(self, Self::Line(..))
+    }
+
     /// Returns whether the user goes on typing their draft while the dialog is open.
     fn is_beside_draft(&self) -> bool {
         match self {
@@ -236,6 +242,10 @@ impl MenuDialog {
         let last = matching.len().saturating_sub(1);
         if let Some(at) = moved(key, self.at, matching.len()) {
             self.at = at;
+            return None;
+        }
+        // Other keys belong to a draft that the user may be typing.
+        if self.menu.is_unasked && key != KeyEvent::from(KeyCode::Enter) {
             return None;
         }
         match key.code {

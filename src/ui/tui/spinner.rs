@@ -6,12 +6,13 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Color;
 use ratatui::text::{Line, Span};
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use super::theme;
 use crate::record::tool::Category;
 use crate::sys::counter::Counter;
 use crate::sys::numbers::{counted, elapsed};
-use crate::sys::text::text_width;
+use crate::sys::text::{text_width, truncated};
 use crate::ui::blocks::one_line;
 
 /// An animation, with the frames and interval of cli-spinners.
@@ -251,19 +252,29 @@ impl Wait {
         }
         details.retain(|detail| !detail.is_empty());
         let room = width.saturating_sub(Line::from(spans.clone()).width());
-        spans.push(Span::styled(end_of(&details.join(" · "), room), theme::DIM));
+        let details = details.join(" · ");
+        let details = match self.waiting {
+            // Of a retry, the number and the wait are at the end.
+            Waiting::Api { .. } => end_of(&details, room),
+            _ => truncated(&details, room).into_owned(),
+        };
+        spans.push(Span::styled(details, theme::DIM));
         Line::from(spans)
     }
 }
 
-/// Returns a text, of which the end is kept if it does not fit: of a retry, its number and the wait.
+/// Returns a text, of which only the end is kept if it does not fit.
 fn end_of(text: &str, columns: usize) -> String {
     if text_width(text) <= columns {
         return text.to_owned();
     }
-    let ends = text.char_indices().map(|(at, _)| &text[at..]);
-    let end = { ends }.find(|end| text_width(end) < columns);
-    format!("…{}", end.unwrap_or_default())
+    let mut taken = "…".width();
+    let fits = |(_, c): &(usize, char)| {
+        taken += c.width().unwrap_or_default();
+        taken <= columns
+    };
+    let end = text.char_indices().rev().take_while(fits).last();
+    format!("…{}", end.map_or("", |(at, _)| &text[at..]))
 }
 
 /// Returns the message for the time waited.
@@ -363,6 +374,28 @@ mod tests {
         ◜ Taking back changes Starting... (esc to interrupt)
           ██████░░░░░░░░░░░░░░ 33%
         ");
+    }
+
+    #[test]
+    fn of_a_retry_that_does_not_fit_the_number_and_the_wait_are_shown() {
+        let retry = "the stream ended before the reply was whole; try 3 in 0.8s";
+        let details = |width| {
+            let waiting = Waiting::Api {
+                details: retry.to_owned(),
+            };
+            let since = Duration::ZERO;
+            let estimate = None;
+            let wait = Wait {
+                waiting,
+                since,
+                estimate,
+            };
+            wait.second_line("", since, width).to_string()
+        };
+        assert_eq!(details(80), format!("  {retry}"));
+        assert_eq!(details(30), "  …ly was whole; try 3 in 0.8s");
+        assert_eq!(end_of("日本語", 4), "…語");
+        assert_eq!(end_of("日本語", 0), "…");
     }
 
     #[test]

@@ -72,7 +72,7 @@ impl App {
             return Vec::new();
         };
         let is_page = matches!(key.code, KeyCode::PageUp | KeyCode::PageDown);
-        if is_page && matches!(dialog, Dialog::Line(..)) {
+        if is_page && dialog.leaves_pages() {
             self.transcript.page(key.code == KeyCode::PageDown);
             return Vec::new();
         }

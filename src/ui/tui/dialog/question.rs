@@ -92,12 +92,13 @@ impl QuestionDialog {
             return Vec::new();
         }
         let is_long = broken(&self.question.subject, columns, 0).len() > 1;
-        let reason = format!("because it {}", reasons.join(", "));
-        let with_cause = format!("{reason}: {}", cause.join("; "));
-        // A longer cause is most of the command, which needs the room.
-        let has_room = with_cause.width() <= columns;
-        let is_added = is_long && has_room && !cause.is_empty();
-        let reason = if is_added { with_cause } else { reason };
+        // A cause at the beginning of the command is seen there.
+        let is_seen = |cause: &str| self.question.subject.trim_start().starts_with(cause);
+        let cause = match cause.join("; ") {
+            cause if is_long && !is_seen(&cause) => format!(": {cause}"),
+            _ => String::new(),
+        };
+        let reason = format!("because it {}{cause}", reasons.join(", "));
         let mut lines = broken(&reason, columns, HANG);
         lines.truncate(REASON);
         lines

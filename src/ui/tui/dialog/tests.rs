@@ -439,6 +439,9 @@ fn reason_for_asking_comes_first_in_a_long_command() {
     let long = drawn_in(&Dialog::question(question(&command), None), 60, 10);
     assert!(long.contains("│because it deletes: rm -rf src"), "{long}");
     assert!(long.contains("Allow this command? y yes | n no"), "{long}");
+    let first = format!("rm -rf src{}echo hi", "\n".repeat(40));
+    let first = drawn_in(&Dialog::question(question(&first), None), 60, 10);
+    assert_eq!(first.matches("rm -rf src").count(), 1, "{first}");
     let short = drawn(&Dialog::question(question("rm -rf src"), None), 60);
     assert_eq!(short.matches("rm -rf src").count(), 1, "{short}");
 }

@@ -70,9 +70,19 @@ fn text_typed_during_a_menu_that_opened_by_itself_chooses_nothing() {
         assert_eq!(press(&mut app, KeyCode::Char(letter), 2000), []);
     }
     assert_eq!(app.composer.text(), "the draft out");
-    let first = ScreenEffect::Send(FromScreen::Chosen(Some(1)));
-    assert_eq!(press(&mut app, KeyCode::Enter, 3000), [first]);
-    assert_eq!(app.composer.text(), "the draft out");
+    app.composer.clear();
+    for code in [
+        KeyCode::Char(' '),
+        KeyCode::Backspace,
+        KeyCode::Home,
+        KeyCode::PageUp,
+    ] {
+        assert_eq!(press(&mut app, code, 2500), []);
+    }
+    app.composer.set_text("the draft");
+    let default = ScreenEffect::Send(FromScreen::Chosen(Some(1)));
+    assert_eq!(press(&mut app, KeyCode::Enter, 3000), [default]);
+    assert_eq!(app.composer.text(), "the draft");
 }
 
 #[test]
