@@ -7,7 +7,7 @@ use super::reason;
 pub const REQUEUED: [u8; 2] = [4, 6];
 
 /// The exit status of the process: the contract's exit codes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumCount)]
 pub enum Exit {
     /// The command succeeded; for a run, the build or the audit passed, or the report was written.
     Done,
@@ -62,9 +62,9 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// All statuses that have a fixed code and name, with the reason of errors that give no other; if empty, it has the
-    /// same name.
-    const ALL: [(Self, u8, &'static str, &'static str); 24] = [
+    /// All statuses but an interruption, each with its code and name, and the reason of errors that give no other; if
+    /// empty, it has the same name.
+    const ALL: [(Self, u8, &'static str, &'static str); <Self as strum::EnumCount>::COUNT - 1] = [
         (Self::Done, 0, "done", reason::DISK),
         // Code 1: the goal of the run was not reached.
         (Self::BuildFailed, 1, "build-failed", "build"),
