@@ -400,14 +400,14 @@ impl<'t> Talk<'t> {
         let session = &self.tally.session;
         let last = session.changed.last();
         let Some(run) = last.filter(|_| session.is_latest) else {
-            let earlier = last.map(|run| run.trim_start_matches("logs/"));
-            let earlier = earlier.map(|run| {
-                format!("; `/undo` takes back an earlier one, which `code-commit diff {run}` shows")
+            let earlier = last.map_or(String::new(), |run| {
+                let run = run.trim_start_matches("logs/");
+                format!(
+                    "; the next for `/undo` is an earlier one: `code-commit diff {run}` shows it"
+                )
             });
-            return Ok(format!(
-                "the last request's file tools have changed nothing that is still there{}",
-                earlier.unwrap_or_default()
-            ));
+            let text = "the last request's file tools have changed nothing that is still there";
+            return Ok(format!("{text}{earlier}"));
         };
         let outcome = diff::diff(self.context, Some(Path::new(run)), false)?;
         for warning in outcome.warnings {

@@ -201,12 +201,12 @@ impl UnsignedThought {
         text
     }
 
-    fn redacted(&self, redactor: &Redactor) -> Self {
+    fn redacted(&self, redactor: &Redactor) -> Thought {
         let mut redacted = self.clone();
         let (Self::ReasoningContent(text) | Self::Reasoning(text) | Self::Thinking(text)) =
             &mut redacted;
         *text = redactor.text(text).into_owned();
-        redacted
+        Thought::Unsigned(redacted)
     }
 }
 
@@ -240,7 +240,7 @@ impl ReplyPart {
             Self::Text(text) => Some(Self::Text(redactor.text(text).into_owned())),
             Self::Thought(Thought::Sealed { .. }) => Some(self.clone()),
             Self::Thought(Thought::Unsigned(thought)) => {
-                Some(Self::Thought(Thought::Unsigned(thought.redacted(redactor))))
+                Some(Self::Thought(thought.redacted(redactor)))
             }
             Self::Thought(thought) if redactor.text(thought.text()) != thought.text() => None,
             as_is => Some(as_is.clone()),
@@ -350,6 +350,7 @@ impl<'a> Message<'a> {
                 ..result
             }),
             Part::Call(call) => Part::Call(call.redacted(redactor)),
+            Part::Thought(Thought::Unsigned(thought)) => Part::Thought(thought.redacted(redactor)),
             // Vendors reject altered thinking; images contain no text.
             as_is @ (Part::Thought(_) | Part::Image(_)) => as_is,
         });

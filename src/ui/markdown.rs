@@ -424,7 +424,7 @@ fn in_columns(row: &[Line<'static>], widths: &[usize], aligns: &[Alignment]) -> 
     let cells: Vec<_> = cells
         .map(|(cell, width)| wrapped_spans(&cell.spans, *width))
         .collect();
-    let height = cells.iter().map(Vec::len).max().unwrap_or_default();
+    let height = cells.iter().map(Vec::len).fold(1, usize::max);
     let line = |nth: usize| {
         let mut line = Line::default();
         for ((cell, width), align) in cells.iter().zip(widths).zip(aligns) {

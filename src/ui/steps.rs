@@ -109,8 +109,7 @@ impl Look {
         let can_be_unfolded = self.folding == Folding::Folded;
         let more = (hidden > 0 && can_be_unfolded).then(|| {
             // Of a longer output, this may be the end.
-            let is_whole = printed.len() < FOLLOWED / 2;
-            more_lines(Some(hidden).filter(|_| is_whole), INDENT)
+            more_lines((printed.len() < FOLLOWED / 2).then_some(hidden), INDENT)
         });
         let shown = lines[hidden..]
             .iter()

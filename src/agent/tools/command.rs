@@ -10,6 +10,9 @@ use crate::agent::tool::{
 use crate::exec::process::{CommandStatus, Invocation, ProcessError, Processes, Ran, SHELL};
 use crate::record::tool::CommandEnd;
 
+/// The text that takes the place of an empty output.
+pub const NOTHING_PRINTED: &str = "(nothing was printed)\n";
+
 /// The description of `COMMAND`.
 pub static COMMAND: ToolSpec = ToolSpec::new(
     "COMMAND",
@@ -172,9 +175,6 @@ impl Tool for RunCommand<'_, '_> {
 
 /// Formats a command's output for the model.
 pub(super) fn printed(output: &str) -> String {
-    if output.is_empty() {
-        "(nothing was printed)\n".to_owned()
-    } else {
-        output.to_owned()
-    }
+    let text = Some(output).filter(|output| !output.is_empty());
+    text.unwrap_or(NOTHING_PRINTED).to_owned()
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::tools;
 use crate::agent::conversation::{Conversation, HistoryMessage};
 use crate::agent::protocol::FAILED;
+use crate::agent::tools::command::NOTHING_PRINTED;
 use crate::model::message::{ReplyPart, Role, Thought};
 use crate::record::tool::{CommandEnd, ToolEnd, Verb};
 use crate::sys::excerpt::text::bounded;
@@ -62,11 +63,10 @@ pub fn entries(conversation: &Conversation) -> Vec<Entry> {
 fn replied(said: &HistoryMessage) -> impl Iterator<Item = Entry> {
     let thoughts = said.parts.iter().filter_map(|part| match part {
         ReplyPart::Thought(Thought::Sealed { .. }) => None,
-        ReplyPart::Thought(thought) if !thought.text().trim().is_empty() => {
-            Some(Entry::thought(thought.text()))
-        }
+        ReplyPart::Thought(thought) => Some(thought.text()),
         _ => None,
     });
+    let thoughts = thoughts.filter(|text| !text.trim().is_empty());
     let content = said.content.trim();
     let words = (!content.is_empty()).then(|| Entry::Agent(content.to_owned()));
     let calls = said.calls.iter().map(|call| {
@@ -77,7 +77,7 @@ fn replied(said: &HistoryMessage) -> impl Iterator<Item = Entry> {
             ..ToolUse::new(&call.name, verb, subject(&call.input))
         }))
     });
-    thoughts.chain(words).chain(calls)
+    thoughts.map(Entry::thought).chain(words).chain(calls)
 }
 
 fn subject(input: &Value) -> &str {
@@ -90,8 +90,11 @@ fn answer(entry: &mut Entry, said: &HistoryMessage) {
     if let Entry::Tool(tool) = entry {
         let failure = said.content.strip_prefix(FAILED);
         let text = failure.filter(|_| said.is_failed).unwrap_or(&said.content);
-        if said.command != CommandEnd::None {
-            text.clone_into(&mut tool.printed);
+        // The result of a command that has ended is its status, then its output.
+        let output = said.brief.as_deref().and_then(|end| text.strip_prefix(end));
+        let printed = output.unwrap_or_default().trim_start_matches('\n');
+        if said.command != CommandEnd::None && printed != NOTHING_PRINTED {
+            printed.clone_into(&mut tool.printed);
         }
         tool.result = Some(ToolEnd {
             command: said.command,
@@ -163,9 +166,7 @@ mod tests {
         assert_eq!((shown.sign, &*shown.aside), ("✗", "exit code: 1"));
         assert_eq!(
             shown.body,
-            [crate::ui::present::Part::Output(
-                "exit code: 1\nno".to_owned()
-            )]
+            [crate::ui::present::Part::Output("no".to_owned())]
         );
     }
 
