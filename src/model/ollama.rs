@@ -210,9 +210,7 @@ fn body_messages<'a>(messages: &'a [Message<'_>]) -> Vec<ChatMessage<'a>> {
                 role: openai::role_name(message.role, "system"),
                 content: Some(ChatContent::Words(words)),
                 images,
-                thought: message
-                    .unsigned_thought()
-                    .filter(|_| !tool_calls.is_empty()),
+                thought: message.unsigned_thought(),
                 tool_calls,
                 ..ChatMessage::default()
             });

@@ -353,9 +353,7 @@ fn body_messages<'a>(message: &'a Message<'_>, dialect: &Dialect) -> Vec<ChatMes
         results.push(ChatMessage {
             role: role_name(message.role, dialect.system),
             content: (has_words || tool_calls.is_empty()).then(|| content(message, dialect)),
-            thought: message
-                .unsigned_thought()
-                .filter(|_| dialect.has_thoughts && !tool_calls.is_empty()),
+            thought: message.unsigned_thought().filter(|_| dialect.has_thoughts),
             tool_calls,
             ..ChatMessage::default()
         });
@@ -442,7 +440,7 @@ pub(super) fn parts(
         None => Vec::from_iter(content),
     };
     let calls = calls.unwrap_or_default();
-    let thought = thought.filter(|_| !calls.is_empty());
+    let thought = thought.filter(|thought| !thought.text().is_empty() && !calls.is_empty());
     let thought = thought.map(|thought| RawPart::Thought(Thought::Unsigned(thought)));
     let calls = calls.iter().map(|call| RawPart::Call(self::call(call)));
     let texts = texts.into_iter().map(RawPart::Text);

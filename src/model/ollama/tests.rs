@@ -278,6 +278,8 @@ fn calls_come_in_any_line_and_get_ids() {
     assert_eq!(reply.end, End::ToolCalls);
     let thought = Thought::Unsigned(UnsignedThought::Thinking("hm".to_owned()));
     assert_eq!(reply.parts[0], ReplyPart::Thought(thought));
+    let plain = read(&[call("read", json!({})), done("stop")]).unwrap();
+    assert_eq!(plain.parts, [], "without thinking");
     let calls: Vec<_> = reply
         .calls
         .iter()
