@@ -174,7 +174,12 @@ fn report(
     let config = context.project.config();
     atomic_file::private_directory(&config).map_err(PathError::of("make", config))?;
     let prompt = if let Some(parts) = parts {
-        parts.join(&of_parts(context, run, ready, parts)?)
+        let findings = parts.steps().map(|step| {
+            context.notice(parts.described(&step));
+            let (reply, ()) = run.ask(&ready.models, &step, parts.part(&step), |_| ())?;
+            Ok(said(&reply)?.to_owned())
+        });
+        parts.join(&findings.collect::<Result<Vec<_>, Error>>()?)
     } else {
         let order = ready.models.model(&StepId::REPORT).spec.prompt_order;
         Prompt::consistency(&ready.inputs, order)
@@ -214,21 +219,6 @@ fn counts(found: &[ReportFinding]) -> String {
         counted(of.count() as u64, severity.into_str())
     });
     format!("{errors}, {warnings} and {notes}")
-}
-
-/// Asks for the findings of each part.
-fn of_parts(
-    context: &Context<'_>,
-    run: &mut Run<'_>,
-    ready: &Ready<'_>,
-    parts: &Parts,
-) -> Result<Vec<String>, Error> {
-    let findings = parts.steps().map(|step| {
-        context.notice(parts.described(&step));
-        let (reply, ()) = run.ask(&ready.models, &step, parts.part(&step), |_| ())?;
-        Ok(said(&reply)?.to_owned())
-    });
-    findings.collect()
 }
 
 /// Returns the text behind the thoughts that a server may leave in a reply.

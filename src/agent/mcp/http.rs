@@ -193,16 +193,6 @@ pub(super) struct WholeAnswer {
     pub body: Result<Vec<u8>, HttpError>,
 }
 
-impl WholeAnswer {
-    /// Creates an answer whose body is not needed.
-    pub fn without_body(response: Response<Body>) -> Self {
-        Self {
-            head: response.into_parts().0,
-            body: Ok(Vec::new()),
-        }
-    }
-}
-
 /// A server and everything needed to call it.
 pub(super) struct Peer<'a> {
     pub caller: Caller,

@@ -49,7 +49,10 @@ impl AnswerStream {
             let called = caller.call(&call);
             let answered = called.map(|response| match response.status().as_u16() {
                 // The body of an acknowledgement is not needed.
-                status if is_accepted(status) => WholeAnswer::without_body(response),
+                status if is_accepted(status) => WholeAnswer {
+                    head: response.into_parts().0,
+                    body: Ok(Vec::new()),
+                },
                 _ => caller.read(response),
             });
             let _ = sender.send(ListenerEvent::Posted(id, answered));

@@ -124,7 +124,7 @@ impl SessionForm for SessionFile {
             None if self.original_prompt.is_empty() => {}
             None => requests.push(self.original_prompt.clone()),
         }
-        let messages = |written: Vec<WrittenMessage>| written.into_iter().map(Into::into).collect();
+        let messages = |all: Vec<WrittenMessage>| all.into_iter().map(|it| it.message).collect();
         self.conversation = Conversation {
             requests,
             settled: self.settled,

@@ -14,26 +14,12 @@ const INDENT: &str = "\n    ";
 
 /// A message in a session file.
 #[derive(Debug, Clone, Deserialize)]
-#[serde(from = "HistoryMessage")]
+#[serde(transparent)]
 pub struct WrittenMessage {
-    message: HistoryMessage,
+    pub(super) message: HistoryMessage,
     /// The JSON with keys removed; `None` until the message is first written.
+    #[serde(skip)]
     json: Option<Box<RawValue>>,
-}
-
-impl From<HistoryMessage> for WrittenMessage {
-    fn from(message: HistoryMessage) -> Self {
-        Self {
-            message,
-            json: None,
-        }
-    }
-}
-
-impl From<WrittenMessage> for HistoryMessage {
-    fn from(written: WrittenMessage) -> Self {
-        written.message
-    }
 }
 
 impl Serialize for WrittenMessage {

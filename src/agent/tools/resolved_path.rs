@@ -21,8 +21,6 @@ use crate::sys::text::escaped;
 const LONGEST: usize = 4000;
 /// Maximum number of names suggested when a path is missing.
 const NAMED: usize = 20;
-/// Maximum number of names examined for suggestions.
-const LOOKED_AT: usize = 10_000;
 /// Files in an `agent-config` that contain no key.
 const WITHOUT_KEYS: [&str; 6] = [
     ".gitignore",
@@ -379,7 +377,8 @@ fn missing(root: &Path, place: &ResolvedPath) -> String {
         .next()
         .unwrap_or_default()
         .to_string_lossy();
-    let mut names = names_in(parent);
+    let mut names = files::names(parent).unwrap_or_default();
+    names.retain(|name| name != ".git");
     names.sort_by_cached_key(|name| Reverse(likeness(&wanted, name)));
     let nearest: Vec<String> = names.iter().take(NAMED).map(|name| quoted(name)).collect();
     let listed = match nearest.join(", ") {
@@ -391,20 +390,6 @@ fn missing(root: &Path, place: &ResolvedPath) -> String {
         "{shown} does not exist; {} holds {listed}{more}",
         directory.shown()
     )
-}
-
-fn names_in(directory: &Path) -> Vec<String> {
-    let Ok(entries) = directory.read_dir() else {
-        return Vec::new();
-    };
-    let mut names: Vec<String> = entries
-        .filter_map(Result::ok)
-        .take(LOOKED_AT)
-        .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .filter(|name| name != ".git")
-        .collect();
-    names.sort();
-    names
 }
 
 /// Counts the letters at the start that two names have in common, ignoring case.

@@ -10,8 +10,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use rustix::fs::RawMode;
-#[cfg(target_os = "linux")]
-use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::error::FleetError;
 use super::process;
@@ -315,22 +313,13 @@ pub fn ended(command: Command, interrupt: &Interrupt) -> Result<Vec<u8>, String>
 /// Returns whether a command has succeeded, its output and its errors. These are written to files, since a process that
 /// the command leaves behind may keep pipes open.
 fn outputs(mut command: Command, interrupt: &Interrupt) -> io::Result<(bool, Vec<u8>, Vec<u8>)> {
-    let (output, errors) = (nameless()?, nameless()?);
+    let (output, errors) = (tempfile::tempfile()?, tempfile::tempfile()?);
     command.stdin(Stdio::null());
     command
         .stdout(output.try_clone()?)
         .stderr(errors.try_clone()?);
     let status = process::wait(command.spawn()?, interrupt, Some(LIMIT))?;
     Ok((status.success(), content(output)?, content(errors)?))
-}
-
-/// Creates an unnamed file for a command's output, which is short: in memory, if the system supports that.
-fn nameless() -> io::Result<File> {
-    #[cfg(target_os = "linux")]
-    let file = memfd_create("git", MemfdFlags::CLOEXEC)?.into();
-    #[cfg(not(target_os = "linux"))]
-    let file = tempfile::tempfile()?;
-    Ok(file)
 }
 
 fn content(mut file: File) -> io::Result<Vec<u8>> {

@@ -156,8 +156,8 @@ fn to_look_at(first: &[&TaskRow], has_page: impl Fn(&str) -> bool) -> Table {
             "the size"
         };
         let numbers = [row.stat.files, row.stat.added, row.stat.removed].map(grouped);
-        let texts = vec![row.id.clone(), why.to_owned(), row.outcome().to_owned()];
-        task(row, texts, numbers.to_vec(), &has_page)
+        let texts = [row.id.clone(), why.to_owned(), row.outcome().to_owned()];
+        task(row, Row::new(texts, numbers), &has_page)
     });
     Table {
         title: "Changes to look at first",
@@ -171,13 +171,13 @@ fn to_look_at(first: &[&TaskRow], has_page: impl Fn(&str) -> bool) -> Table {
 /// Builds the table of all tasks.
 fn all(rows: &[TaskRow], has_page: impl Fn(&str) -> bool) -> Table {
     let listed = rows.iter().take(LISTED).map(|row| {
-        let texts = vec![
+        let texts = [
             row.id.clone(),
             one_line(&row.title, 2 * TEXT),
             row.model.clone(),
             row.outcome().to_owned(),
         ];
-        let numbers = vec![
+        let numbers = [
             grouped(row.stat.files),
             grouped(row.lines()),
             row.cost.to_string(),
@@ -186,7 +186,7 @@ fn all(rows: &[TaskRow], has_page: impl Fn(&str) -> bool) -> Table {
         let error = row.error.as_ref();
         Row {
             note: error.map(|error| one_line(error, ERROR)),
-            ..task(row, texts, numbers, &has_page)
+            ..task(row, Row::new(texts, numbers), &has_page)
         }
     });
     Table {
@@ -199,18 +199,12 @@ fn all(rows: &[TaskRow], has_page: impl Fn(&str) -> bool) -> Table {
     }
 }
 
-fn task(
-    row: &TaskRow,
-    texts: Vec<String>,
-    numbers: Vec<String>,
-    has_page: impl Fn(&str) -> bool,
-) -> Row {
+/// Returns a row of a task, with a link to the task's page if there is one.
+fn task(row: &TaskRow, shown: Row, has_page: impl Fn(&str) -> bool) -> Row {
     Row {
         folder: has_page(&row.id).then(|| row.id.clone()),
         outcome: row.is_done(),
-        texts,
-        numbers,
-        ..Row::default()
+        ..shown
     }
 }
 

@@ -578,7 +578,7 @@ impl Worker<'_> {
         let plan = read.unwrap_or_default();
         let steps = plan.tasks.into_iter().map(|task| PlanStepRecord {
             step: task.step,
-            status: task.status.word().into(),
+            status: task.status.into_str().into(),
             tool: task.tool,
             description: task.description,
         });

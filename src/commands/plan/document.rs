@@ -19,6 +19,8 @@
 mod chunks;
 mod items;
 
+use strum::VariantArray as _;
+
 use self::chunks::{Chunk, ChunkKind, PlanPart, chunks, front_matter, is_conflict_marker, unclear};
 use super::types::{Plan, PlanMetadata, PlanStatus};
 use crate::sys::files::MIB;
@@ -188,7 +190,7 @@ impl PlanDocument {
         if let Some(last) = last.filter(|last| !last.raw.ends_with('\n')) {
             last.raw += self.end;
         }
-        for part in PlanPart::all() {
+        for &part in PlanPart::VARIANTS {
             let [old, new] = [&before, &after].map(|plan| items::write(part, plan));
             if old != new {
                 self.rewrite(part, &old, &new);

@@ -144,8 +144,11 @@ pub struct PlanTask {
 }
 
 /// The status of a task.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr, VariantArray,
+)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase", const_into_str)]
 pub enum PlanTaskStatus {
     /// Not started: `[ ]`
     #[default]
@@ -168,23 +171,12 @@ impl PlanTask {
 }
 
 impl PlanTaskStatus {
-    /// All statuses, each with its mark in a checkbox and its name in JSON.
-    const ALL: [(Self, char, &str); 5] = [
-        (Self::Todo, ' ', "todo"),
-        (Self::Active, '~', "active"),
-        (Self::Done, 'x', "done"),
-        (Self::Failed, '!', "failed"),
-        (Self::Skipped, '-', "skipped"),
-    ];
-
-    /// Returns the name of the status in JSON.
-    pub fn word(self) -> &'static str {
-        Self::ALL[self as usize].2
-    }
+    /// The marks of all statuses in a checkbox, in the order of the variants.
+    const MARKS: [char; 5] = [' ', '~', 'x', '!', '-'];
 
     /// Returns the mark of the status in a checkbox.
     pub(crate) fn mark(self) -> char {
-        Self::ALL[self as usize].1
+        Self::MARKS[self as usize]
     }
 
     /// Parses the mark in a checkbox; an unknown mark stands for `Todo`.
@@ -192,8 +184,8 @@ impl PlanTaskStatus {
         if matches!(mark, 'X' | '\u{2713}' | '\u{2714}') {
             return Self::Done;
         }
-        let found = Self::ALL.into_iter().find(|(_, own, _)| *own == mark);
-        found.map(|(status, _, _)| status).unwrap_or_default()
+        let at = Self::MARKS.iter().position(|own| *own == mark);
+        Self::VARIANTS[at.unwrap_or_default()]
     }
 }
 

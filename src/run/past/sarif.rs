@@ -76,24 +76,18 @@ impl<'r> Reported<'r> {
             identity: message,
         }
     }
-}
 
-impl<'r> From<&'r Finding> for Reported<'r> {
-    fn from(finding: &'r Finding) -> Self {
+    fn of_finding(finding: &'r Finding) -> Self {
         let place = (finding.file.as_deref(), finding.line);
         Self::new(&finding.tool, "error", &finding.message, place)
     }
-}
 
-impl<'r> From<&'r WarningRecord> for Reported<'r> {
-    fn from(warning: &'r WarningRecord) -> Self {
+    fn of_warning(warning: &'r WarningRecord) -> Self {
         let place = (warning.path.as_deref(), warning.line);
         Self::new(&warning.code, "warning", &warning.message, place)
     }
-}
 
-impl<'r> From<&'r ReportFinding> for Reported<'r> {
-    fn from(finding: &'r ReportFinding) -> Self {
+    fn of_report_finding(finding: &'r ReportFinding) -> Self {
         let quote =
             Some(finding.quote.trim()).filter(|quote| finding.file.is_some() && !quote.is_empty());
         let (level, identity) = (finding.severity.into_str(), quote.unwrap_or(&finding.title));
@@ -133,10 +127,11 @@ fn failed_build(record: &RunRecord) -> Option<Reported<'_>> {
 fn reported(record: &RunRecord) -> impl Iterator<Item = Reported<'_>> {
     let built = record.steps.iter().rev().find(|step| step.build.is_some());
     let findings = built.into_iter().flat_map(|step| &step.findings);
-    let warnings = record.warning_details.iter().map(Reported::from);
-    let of_report = record.findings.iter().flatten().map(Reported::from);
-    let findings = findings.map(Reported::from).chain(warnings);
-    findings.chain(judged(record)).chain(of_report)
+    let warnings = record.warning_details.iter().map(Reported::of_warning);
+    let of_report = record.findings.iter().flatten();
+    let findings = findings.map(Reported::of_finding).chain(warnings);
+    let findings = findings.chain(judged(record));
+    findings.chain(of_report.map(Reported::of_report_finding))
 }
 
 /// The results and notifications of one run or many, by the rules of code hosts: every result has a location in a

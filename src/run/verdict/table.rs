@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use regex::Regex;
+use strum::EnumString;
 
 use crate::edit::executed;
 use crate::edit::protection::covers;
@@ -25,7 +26,8 @@ const TABLES: [&str; 11] = [
 ];
 
 /// The kind of a file. If several match a path, the first one applies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, EnumString)]
+#[strum(serialize_all = "lowercase")]
 pub enum FileKind {
     /// A test, its data, or its expected results.
     Test,
@@ -34,6 +36,7 @@ pub enum FileKind {
     /// Settings of tests, lints, coverage, the build or CI.
     Settings,
     /// A manifest, parts of which belong to the gate.
+    #[strum(disabled)]
     Parts(Form),
     /// A file that may be code or gate.
     Either,
@@ -44,7 +47,8 @@ pub enum FileKind {
 }
 
 /// The form of a file that is split into gate and code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, EnumString)]
+#[strum(serialize_all = "lowercase")]
 pub enum Form {
     /// JSON, split by keys.
     Json,
@@ -77,18 +81,8 @@ struct Row {
 
 static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| {
     let rows = lines().filter_map(|(word, rest)| {
-        let kind = match word {
-            "test" => FileKind::Test,
-            "named" => FileKind::Named,
-            "settings" => FileKind::Settings,
-            "json" => FileKind::Parts(Form::Json),
-            "sections" => FileKind::Parts(Form::Sections),
-            "xml" => FileKind::Parts(Form::Xml),
-            "either" => FileKind::Either,
-            "document" => FileKind::Document,
-            "code" => FileKind::Code,
-            _ => return None,
-        };
+        let parts = || word.parse().ok().map(FileKind::Parts);
+        let kind = word.parse().ok().or_else(parts)?;
         let (patterns, parts) = rest.split_once(": ").unwrap_or((rest, ""));
         let files = IgnoreFile::parse(patterns.replace(' ', "\n").as_bytes());
         Some(Row { kind, files, parts })

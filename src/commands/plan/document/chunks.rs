@@ -6,12 +6,13 @@
 use std::sync::LazyLock;
 
 use regex::Regex;
+use strum::VariantArray;
 
 use crate::sys::fences::Fence;
 use crate::sys::text::regex;
 
 /// A part of the document with its own heading. The variants are in document order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, VariantArray)]
 pub enum PlanPart {
     Title,
     Goal,
@@ -23,38 +24,28 @@ pub enum PlanPart {
 }
 
 impl PlanPart {
-    /// Each part with its heading (for the title, only a prefix) and its placeholder text.
-    const WORDS: [(Self, &str, &str); 7] = [
-        (Self::Title, "# Plan:", "[Goal to be defined]"),
-        (Self::Goal, "## Goal", "[User will provide goal]"),
+    /// The heading (for the title, only a prefix) and the placeholder text of each part, in the order of the variants.
+    const WORDS: [(&str, &str); 7] = [
+        ("# Plan:", "[Goal to be defined]"),
+        ("## Goal", "[User will provide goal]"),
         (
-            Self::Criteria,
             "## Acceptance Criteria",
             "- [ ] [Criteria will be added once goal is defined]",
         ),
-        (Self::Made, "## Decisions Made", "[No decisions yet]"),
-        (
-            Self::Rejected,
-            "## Decisions Rejected",
-            "[No rejected decisions yet]",
-        ),
-        (Self::Tasks, "## Tasks", ""),
-        (Self::Log, "## Execution Log", "[No actions taken yet]"),
+        ("## Decisions Made", "[No decisions yet]"),
+        ("## Decisions Rejected", "[No rejected decisions yet]"),
+        ("## Tasks", ""),
+        ("## Execution Log", "[No actions taken yet]"),
     ];
-
-    /// Returns all parts.
-    pub fn all() -> impl Iterator<Item = Self> {
-        Self::WORDS.into_iter().map(|(part, _, _)| part)
-    }
 
     /// Returns the heading of the part; for the title, only a prefix.
     pub fn heading(self) -> &'static str {
-        Self::WORDS[self as usize].1
+        Self::WORDS[self as usize].0
     }
 
     /// Returns the text that replaces missing items; empty for the tasks, which have no placeholder.
     pub fn placeholder(self) -> &'static str {
-        Self::WORDS[self as usize].2
+        Self::WORDS[self as usize].1
     }
 
     /// Returns `true` if items are on adjacent lines, `false` if they are separated by blank lines.
@@ -70,7 +61,8 @@ impl PlanPart {
             _ => text.trim_end_matches([' ', '#', ':']),
         };
         let is_own = |(own, name): (usize, &str)| own == level && name.eq_ignore_ascii_case(words);
-        Self::all().find(|part| heading(part.heading().trim_end_matches(':')).is_some_and(is_own))
+        let mut all = Self::VARIANTS.iter().copied();
+        all.find(|part| heading(part.heading().trim_end_matches(':')).is_some_and(is_own))
     }
 }
 

@@ -207,7 +207,9 @@ fn any_plan() -> impl Strategy<Value = Plan> {
 
 /// Generates lines such as people, models and merges leave behind, with any line endings.
 fn any_document() -> impl Strategy<Value = String> {
-    let headings = PlanPart::all().map(|part| format!("\n{}\n", part.heading()));
+    let headings = PlanPart::VARIANTS
+        .iter()
+        .map(|part| format!("\n{}\n", part.heading()));
     let piece = prop_oneof![
         3 => prop::sample::select(PIECES.to_vec()).prop_map(str::to_owned),
         2 => prop::sample::select(headings.collect::<Vec<_>>()),
