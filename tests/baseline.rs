@@ -9,7 +9,11 @@ const EDIT: &str = "^^^a\n1\n^^^end\n";
 
 /// A project that counts its builds in a place that git does not look at.
 fn counting(server: &ModelServer, body: &str) -> TestProject {
-    TestProject::new().with(server).build(&format!(
+    counted(TestProject::new().with(server), body)
+}
+
+fn counted(project: TestProject, body: &str) -> TestProject {
+    project.build(&format!(
         "mkdir -p target; echo built >> target/builds; {body}"
     ))
 }
@@ -51,6 +55,20 @@ fn a_project_that_builds_has_the_log_in_the_runs_folder() {
     assert!(run.result()["attempts"][0]["build"]["code"] == 0);
     assert_eq!(builds(&project), 2);
     assert!(!project.path("logs/baseline-build.txt").exists());
+}
+
+#[test]
+fn a_part_of_a_repository_is_built_each_time_since_the_build_may_need_the_rest() {
+    let server = ModelServer::gemini(&[]);
+    let above = tempfile::tempdir().unwrap();
+    let mut init = Command::new("git");
+    let made = init.args(["init", "-q"]).arg(above.path()).status();
+    assert!(made.unwrap().success());
+    let project = counted(TestProject::within(above.path(), "part").with(&server), "");
+    for count in 1..3 {
+        project.run(&["--dry-run", "--baseline"]).exits(0);
+        assert_eq!(builds(&project), count);
+    }
 }
 
 #[test]

@@ -95,13 +95,17 @@ fn a_run_that_was_undone_says_so_until_the_undo_is_undone() {
                 undo.folder
             )),
             page.contains("the changes were undone later"),
+            project
+                .run(&["diff", &folder])
+                .stderr
+                .contains(&format!("were undone by logs/{}", undo.folder)),
         ]
     };
-    assert_eq!(told(), [true; 3]);
+    assert_eq!(told(), [true; 4]);
     project.run(&["report", "--all"]).exits(0);
     assert!(project.read("logs/report.html").contains("done, undone"));
     project.run(&["undo", &undo.folder]).exits(0);
-    assert_eq!(told(), [false; 3]);
+    assert_eq!(told(), [false; 4]);
 }
 
 /// Moves the start of a run into the past.

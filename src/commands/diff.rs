@@ -34,7 +34,8 @@ const WIDTH: usize = 80;
 /// Fails if there is no such run, or its record cannot be read.
 pub fn diff(context: &Context<'_>, run: Option<&Path>, as_stat: bool) -> Result<Outcome, Failure> {
     let project = &context.project;
-    let run = PastRun::at(project, &last::folder(context, run)?);
+    let folder = last::folder(context, run)?;
+    let run = PastRun::find(project, folder.rsplit('/').next().unwrap_or_default());
     let changes = run.changes(project)?;
     let files = &changes.files;
     let stat = diff::stat(files);
@@ -53,6 +54,12 @@ pub fn diff(context: &Context<'_>, run: Option<&Path>, as_stat: bool) -> Result<
         outcome.summary = format!("{}{why}", run.changed_nothing());
     }
     outcome.warnings = changes.doubts;
+    if let Some(undo) = &run.undone_by {
+        let run = run.relative();
+        outcome
+            .warnings
+            .push(format!("the changes of {run} were undone by {undo}"));
+    }
     if run.record.as_ref().map(|record| record.tree) == Some(TreeState::PutBack) {
         outcome.warnings.push(format!(
             "the changes of {} were taken back at its end",

@@ -97,7 +97,9 @@ pub enum SandboxProblem {
     #[error("`{}` was created, moved or replaced during the run", .0.display())]
     #[diagnostic(
         code("/sandbox"),
-        help("find out what did that, perhaps build.sh or a command, and restore it")
+        help(
+            "find out what did that, perhaps build.sh, a command or your own git in another worktree, and restore it, unless it was you"
+        )
     )]
     Moved(PathBuf),
     /// Another I/O error.

@@ -8,6 +8,7 @@ use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path};
 
+use bstr::ByteSlice as _;
 use gix_index::Entry;
 use gix_index::entry::{Flags, Mode};
 use gix_index::hash::{Kind, ObjectId, hasher};
@@ -166,17 +167,21 @@ fn is_same(found: &Metadata, entry: &Entry) -> bool {
         && (time.nsecs == 0 || found.mtime_nsec() as u32 == time.nsecs)
 }
 
-/// Returns whether the file has exactly the content recorded in the index. Content that a filter or line end conversion
-/// has changed counts as different.
+/// Returns whether the file has the content recorded in the index, which may have `\n` where the file has `\r\n`: git's
+/// conversion of line ends can be set in files outside the repository. Content that a filter has changed counts as
+/// different.
 fn has_content(file: &Path, found: &Metadata, id: &ObjectId, kind: Kind) -> bool {
     let read = || files::read(file, Links::Refused, LARGEST).ok();
     let Some(content) = (found.len() <= LARGEST).then(read).flatten() else {
         return false;
     };
-    let mut hasher = hasher(kind);
-    hasher.update(format!("blob {}\0", content.len()).as_bytes());
-    hasher.update(&content);
-    hasher.try_finalize().is_ok_and(|hash| hash == *id)
+    let is_recorded = |content: &[u8]| {
+        let mut hasher = hasher(kind);
+        hasher.update(format!("blob {}\0", content.len()).as_bytes());
+        hasher.update(content);
+        hasher.try_finalize().is_ok_and(|hash| hash == *id)
+    };
+    is_recorded(&content) || is_recorded(&content.replace("\r\n", "\n"))
 }
 
 /// Returns the files that git neither tracks nor ignores.
@@ -278,6 +283,27 @@ mod tests {
         commit(&top, &[]);
         git(&root, &["add", "changed", "src/new"]);
         assert_eq!(finds(), ["changed", "gone", "src/new"]);
+    }
+
+    #[test]
+    fn converted_line_ends_count_as_unchanged() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let file = root.join("a.txt");
+        let rewrite = |content: &str, secs: u64| {
+            fs::write(&file, content).unwrap();
+            let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(secs);
+            let opened = fs::File::options().append(true).open(&file);
+            opened.unwrap().set_modified(time).unwrap();
+        };
+        git(&root, &["init", "-q"]);
+        fs::write(root.join(".gitattributes"), "*.txt eol=crlf\n").unwrap();
+        rewrite("a\r\nb\r\n", 1);
+        git(&root, &["add", "--all"]);
+        rewrite("a\r\nb\r\n", 2);
+        assert_eq!(dirty(&root).unwrap(), [""; 0]);
+        rewrite("a\r\nc\r\n", 3);
+        assert_eq!(dirty(&root).unwrap(), [" M a.txt"]);
     }
 
     #[test]

@@ -40,7 +40,9 @@ pub enum RunError {
     #[error("git sees changes in the project:{}", listed(.0.iter().map(|file| escaped(file))))]
     #[diagnostic(
         code("/not-clean"),
-        help("commit or stash them, or run without `--require-clean`")
+        help(
+            "commit or stash them, or run without `--require-clean`; if `git status` lists none of them, it has recorded them as clean: run again"
+        )
     )]
     NotClean(Vec<String>),
     /// The index cannot be read, so it is not known whether the project is clean.

@@ -260,7 +260,7 @@ impl GateChanged {
             ),
         };
         if has_repositories || files.iter().any(|(path, _)| is_git(path)) {
-            hint.push_str("; until then, git may run programs of the build's choice there");
+            hint.push_str("; until then, git may run programs of the build's choice there, unless it was your own git");
         }
         hint
     }

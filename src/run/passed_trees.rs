@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use crate::edit::Digest;
 use crate::edit::beneath::{Beneath, PathEntry, Root};
 use crate::project::index::TrackedPaths;
+use crate::project::repository::Repository;
 use crate::project::walk::EntryKind;
 use crate::project::{CONFIG, LOGS, Project, walk};
 use crate::sys::atomic_file;
@@ -71,9 +72,13 @@ impl<'p> PassedTrees<'p> {
         write().map_err(PathError::of("write", &path))
     }
 
-    /// Returns the current digest of the tree; `None` if it cannot be read or has too many files.
+    /// Returns the current digest of the tree; `None` if it cannot be read, has too many files, or is part of a larger
+    /// repository, where the build may depend on files beside it.
     pub fn digest(&self) -> Option<Digest> {
         let root = self.project.root();
+        if Repository::of(root).ok()?.is_some_and(|it| it.top != root) {
+            return None;
+        }
         let mut manifest = self.how.clone().into_bytes();
         let mut beneath = Beneath::to_read(Root::open(root).ok()?);
         for path in files_of(root)? {

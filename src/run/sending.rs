@@ -44,7 +44,7 @@ pub enum SendingProblem {
     #[diagnostic(
         code("/window"),
         help(
-            "{}{}leave files out of the rollup: `code-commit rollup --budget TOKENS` says which; or {}use a model with a larger window (one of Ollama's is loaded with its entry's `numCtx`); or let `code-commit {}` do it, which reads only what it needs",
+            "{}{}leave files out of the rollup, which `--rollup` would make anew: `code-commit rollup --budget TOKENS` says which; or {}use a model with a larger window (one of Ollama's is loaded with its entry's `numCtx`); or let `code-commit {}` do it, which reads only what it needs",
             in_parts(*parts),
             a_directory(.size, .files, *.window),
             a_part(*may_be_part, *window),
