@@ -327,6 +327,38 @@ fn an_orchestration_is_led_by_gemini() {
 }
 
 #[test]
+fn a_fallback_gets_no_thoughts_of_the_model_that_it_stands_in_for_nor_that_one_its_own() {
+    let overloaded = || {
+        let error = json!({"error": {"code": 503, "status": "UNAVAILABLE"}});
+        Answer::new(503, &[("x-should-retry", "false")], error.to_string())
+    };
+    let read = |path: &str| json!({"path": path});
+    let server = ModelServer::start([
+        gemini_call("read_file", &read("notes.txt"), "c2ln"),
+        overloaded(),
+        claude(&json!([
+            {"type": "thinking", "thinking": "Hm.", "signature": "c2lnMg=="},
+            {"type": "tool_use", "id": "toolu_1", "name": "read_file", "input": read("none.txt")},
+        ])),
+        Answer::json(&gemini("It says alpha.")),
+    ]);
+    let chat = chat("GOOGLE_GEMINI_BASE_URL", &server)
+        .with_variable("ANTHROPIC_BASE_URL", &server.url())
+        .with_variable("ANTHROPIC_API_KEY", CLAUDES_KEY)
+        .with_file(
+            "agent-config/models.json",
+            r#"{"models": {"gemini-2.5-pro": {"fallback": "claude-sonnet-5-5"}}}"#,
+        );
+    let run = chat.run(&["--model", "gemini-2.5-pro", "-p", "What do the notes say?"]);
+    assert_eq!(run.exits(0).stdout, "It says alpha.\n");
+    let requests = server.requests();
+    let has = |request: usize, text: &str| requests[request].json().to_string().contains(text);
+    assert!(has(1, "c2ln"), "the model's own thoughts");
+    assert!(!has(2, "c2ln") && has(2, "tool_use") && !has(2, "redacted_thinking"));
+    assert!(has(3, "c2ln") && has(3, "none.txt") && !has(3, "c2lnMg"));
+}
+
+#[test]
 fn dev_works_with_claude() {
     let call = |name: &str, input: Value| {
         claude(&json!([
@@ -349,4 +381,36 @@ fn dev_works_with_claude() {
     let second = server.requests()[1].json();
     let told = second["messages"].as_array().unwrap().last().unwrap();
     assert_eq!(told["content"][0]["tool_use_id"], "toolu_WRITE_FILE");
+}
+
+#[test]
+fn dev_sends_no_thoughts_with_another_key_than_that_under_which_they_were_signed() {
+    let done = || {
+        claude(&json!([
+            {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"},
+            {"type": "tool_use", "id": "toolu_1", "name": "DONE", "input": {"summary": "Done."}},
+        ]))
+    };
+    let server = ModelServer::start([
+        done(),
+        claude_says(PASS),
+        done(),
+        claude_says(PASS),
+        done(),
+        claude_says(PASS),
+    ]);
+    let mut agent = AgentProject::at("http://127.0.0.1:1")
+        .with_variable("ANTHROPIC_BASE_URL", &server.url())
+        .with_variable("ANTHROPIC_API_KEY", CLAUDES_KEY);
+    let model = ["--model", "claude-sonnet-5-5"];
+    agent.run(&[&["-p", "first"], &model[..]].concat()).exits(0);
+    for (key, has_thoughts) in [(CLAUDES_KEY, true), ("sk-ant-another0123456789", false)] {
+        agent = agent.with_variable("ANTHROPIC_API_KEY", key);
+        let asked = server.requests().len();
+        agent
+            .run(&[&["--resume", "-p", "again"], &model[..]].concat())
+            .exits(0);
+        let sent = server.requests()[asked].json().to_string();
+        assert_eq!(sent.contains("c2ln"), has_thoughts, "{sent}");
+    }
 }

@@ -325,6 +325,19 @@ impl Conversation {
         self.truncation = None;
     }
 
+    /// Returns the messages added since `before`, an earlier state of the conversation.
+    pub fn since(&self, before: &Self) -> impl Iterator<Item = &HistoryMessage> + Clone {
+        let known = before.earlier.len() + before.history.len();
+        self.earlier.iter().chain(&self.history).skip(known)
+    }
+
+    /// Returns whether the model has not replied since `before`, an earlier state of the conversation.
+    pub fn is_unanswered_since(&self, before: &Self) -> bool {
+        !self
+            .since(before)
+            .any(|message| message.role == Role::Assistant)
+    }
+
     /// Returns the messages after those that a truncation leaves out; they are sent whole.
     pub fn untruncated(&self) -> &[HistoryMessage] {
         let from = self.truncation.map_or(0, |truncation| truncation.from);
@@ -335,9 +348,8 @@ impl Conversation {
     /// would reject them.
     pub fn set_thinker(&mut self, thinker: &str) {
         if self.thinker.as_deref() != Some(thinker) {
-            let is_said = |part: &ReplyPart| !matches!(part, ReplyPart::Thought(_));
             for message in &mut self.history {
-                message.parts.retain(is_said);
+                message.parts.retain(|part| !part.is_thought());
             }
             self.thinker = Some(thinker.to_owned());
         }

@@ -73,6 +73,8 @@ pub(super) struct Progress {
     pub failures: u32,
     /// Tool failures since the last successful call.
     pub tool_failures: u32,
+    /// The last call of the latest reply with its problem, if it has failed.
+    pub failed: Option<(String, String)>,
     /// Successful tool calls.
     pub succeeded: u32,
     /// Calls to the model so far.
@@ -81,6 +83,20 @@ pub(super) struct Progress {
     pub system: Vec<String>,
     /// Digests of the messages sent last after the system prompt, which the run log already has, too.
     pub sent: Vec<u64>,
+}
+
+impl Progress {
+    /// Counts the success or failure of a tool.
+    fn count(&mut self, call: &Call, failure: Option<CallFailure>) {
+        self.failed = None;
+        if let Some(failure) = failure {
+            self.tool_failures += u32::from(failure.code != CallFailure::NOT_ALLOWED);
+            self.failed = Some((call.name.clone(), failure.message));
+        } else {
+            (self.failures, self.tool_failures) = (0, 0);
+            self.succeeded += 1;
+        }
+    }
 }
 
 /// A piece of work that an agent does.
@@ -269,7 +285,34 @@ impl Agent<'_> {
         }
         let rest = calls.get(MAX_CALLS..).unwrap_or_default();
         self.skip_calls(rest, TOO_MANY, work.conversation);
+        self.check_tries(&mut work.progress)?;
         Ok(Next::GoOn)
+    }
+
+    /// Counts a reply whose last call has failed as one failure, since the model learns of its errors only afterwards.
+    ///
+    /// # Errors
+    /// Fails if there were too many failures in a row.
+    fn check_tries(&self, progress: &mut Progress) -> Result<(), AgentError> {
+        let Some((tool, problem)) = progress.failed.take() else {
+            return Ok(());
+        };
+        progress.failures += u32::from(self.tool_tries == ToolTries::AsReplies);
+        let (tries, allowed) = match self.tool_tries {
+            ToolTries::AsReplies => (progress.failures, self.tries),
+            ToolTries::Unlimited => (0, 1),
+            ToolTries::UpTo(tries) => (progress.tool_failures, tries),
+        };
+        if tries < allowed {
+            return Ok(());
+        }
+        // An interruption does not count as a failure.
+        self.env.host.check()?;
+        Err(AgentError::ToolsFailed {
+            tries,
+            tool,
+            problem,
+        })
     }
 
     /// Uses a tool and returns the result to the model.
@@ -306,38 +349,8 @@ impl Agent<'_> {
             brief: used.output.brief,
             ..HistoryMessage::of_tool(&call.name, &call.id, message)
         });
-        self.count(used.failure.as_ref(), &mut work.progress);
-        let (failures, allowed) = match self.tool_tries {
-            ToolTries::AsReplies => (work.progress.failures, self.tries),
-            ToolTries::Unlimited => (0, 1),
-            ToolTries::UpTo(tries) => (work.progress.tool_failures, tries),
-        };
-        if !failed || failures < allowed {
-            return Ok(Next::GoOn);
-        }
-        // An interruption does not count as a failure.
-        self.env.host.check()?;
-        Err(AgentError::ToolsFailed {
-            tries: failures,
-            tool: call.name.clone(),
-            problem: used.failure.map_or(words, |failure| failure.message),
-        })
-    }
-
-    /// Counts the success or failure of a tool.
-    fn count(&self, failure: Option<&CallFailure>, progress: &mut Progress) {
-        let Some(failure) = failure else {
-            (progress.failures, progress.tool_failures) = (0, 0);
-            progress.succeeded += 1;
-            return;
-        };
-        match self.tool_tries {
-            ToolTries::AsReplies => progress.failures += 1,
-            ToolTries::UpTo(_) if failure.code != CallFailure::NOT_ALLOWED => {
-                progress.tool_failures += 1;
-            }
-            ToolTries::UpTo(_) | ToolTries::Unlimited => {}
-        }
+        work.progress.count(call, used.failure);
+        Ok(Next::GoOn)
     }
 
     /// Finds the tool for a call and validates the arguments. Errors are redacted, since they quote the model's input.

@@ -58,7 +58,7 @@ pub enum AgentError {
     #[diagnostic(
         code("model-failed/window"),
         help(
-            "the session is unchanged: raise `maxContextTokens` in the configuration if the model allows it, or begin a new session"
+            "ask for less at once, begin a new session, or raise the limit: `maxContextTokens` in the configuration, or the model's window if that is less"
         )
     )]
     NotCompressed { before: u64, after: u64, limit: u64 },
@@ -198,11 +198,31 @@ impl AgentError {
         matches!(Self::of(error), Some(Self::Left))
     }
 
+    /// Returns whether a request that ended so must not stay in the conversation, since the model would refuse it again
+    /// with the next one, or it is too long. `is_unanswered`: the model had not replied to it.
+    pub fn rules_out(&self, is_unanswered: bool) -> bool {
+        match self {
+            Self::Model(error) => {
+                error.is_refusal() || is_unanswered && error.is_context_exceeded()
+            }
+            Self::TooLong { .. } | Self::NotCompressed { .. } => is_unanswered,
+            _ => false,
+        }
+    }
+
     /// Finds the agent's error within another, however it is wrapped.
     pub fn of(error: &Error) -> Option<&Self> {
         match error.downcast_ref() {
             Some(Self::AtOnce(error) | Self::Unaffordable(error)) => Some(error),
             error => error,
+        }
+    }
+
+    /// Returns the hint for an error of an agent whose model `dev`'s `config.json` does not name.
+    pub fn hint_without_config(error: &Error) -> Option<String> {
+        match Self::of(error) {
+            Some(Self::Model(error)) => Some(error.hint_for_agent()),
+            _ => error.hint(),
         }
     }
 

@@ -198,12 +198,12 @@ impl Wire for Gemini {
                 role: None,
                 parts: system
                     .into_iter()
-                    .flat_map(|message| parts(message, &mut calls))
+                    .flat_map(|message| parts(message, None, &mut calls))
                     .collect(),
             }),
             contents: turns
                 .into_iter()
-                .map(|message| content(message, &mut calls))
+                .map(|message| content(spec, message, &mut calls))
                 .collect(),
             rest: object(json!({
                 "tools": (!tools.is_empty()).then(|| json!([{"functionDeclarations": tools}])),
@@ -363,16 +363,30 @@ impl GeminiStream {
     }
 }
 
-fn content<'a>(message: &'a Message<'_>, calls: &mut CallsById<'a>) -> GeminiContent<'a> {
+/// The signature of another model's call, without which models after version 2 reject the call
+/// (`ai.google.dev/gemini-api/docs/thought-signatures`).
+const UNSIGNED: &str = "skip_thought_signature_validator";
+
+fn content<'a>(
+    spec: &ModelSpec,
+    message: &'a Message<'_>,
+    calls: &mut CallsById<'a>,
+) -> GeminiContent<'a> {
     let is_models = message.role == Role::Assistant;
+    let unsigned = (!spec.id.starts_with("gemini-2")).then_some(UNSIGNED);
     GeminiContent {
         role: Some(if is_models { "model" } else { "user" }),
-        parts: parts(message, calls),
+        parts: parts(message, unsigned, calls),
     }
 }
 
-/// Converts a message to parts, at least one. Cache marks split the text.
-fn parts<'a>(message: &'a Message<'_>, calls: &mut CallsById<'a>) -> Vec<GeminiPart<'a>> {
+/// Converts a message to parts, at least one. Cache marks split the text. The first call has its signature, or else
+/// the one for `unsigned` calls.
+fn parts<'a>(
+    message: &'a Message<'_>,
+    mut unsigned: Option<&'static str>,
+    calls: &mut CallsById<'a>,
+) -> Vec<GeminiPart<'a>> {
     let is_text = |part: &Part<'_>| matches!(part, Part::Text(_));
     let mut parts = Vec::new();
     let mut signature = None;
@@ -397,6 +411,8 @@ fn parts<'a>(message: &'a Message<'_>, calls: &mut CallsById<'a>) -> Vec<GeminiP
             }
             Part::Call(call) => {
                 calls.insert(&call.id, call);
+                signature = signature.or(unsigned);
+                unsigned = None;
                 GeminiPartContent::FunctionCall(function_call(call))
             }
             Part::Result(result) => {

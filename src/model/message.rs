@@ -233,6 +233,11 @@ pub enum ReplyPart {
 }
 
 impl ReplyPart {
+    /// Returns whether the part is a thinking block.
+    pub fn is_thought(&self) -> bool {
+        matches!(self, Self::Thought(_))
+    }
+
     /// Returns a copy with secrets redacted; `None` for a signed thinking block that contains one, since those must not
     /// be altered.
     pub fn redacted(&self, redactor: &Redactor) -> Option<Self> {
@@ -300,6 +305,11 @@ impl<'a> Message<'a> {
             role,
             parts: vec![Part::Text(text.into())],
         }
+    }
+
+    /// Removes the thinking, which is for the model that made it alone.
+    pub fn drop_thoughts(&mut self) {
+        self.parts.retain(|part| !matches!(part, Part::Thought(_)));
     }
 
     /// Returns a digest by which messages that were already sent are recognized.

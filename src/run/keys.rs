@@ -29,14 +29,11 @@ pub struct FoundKey {
     pub source: KeySource,
 }
 
-impl FoundKey {
-    /// Returns a fingerprint that identifies the key without revealing it: thinking blocks that a model has signed
-    /// under one key must not be sent under another.
-    pub fn identity(&self) -> String {
-        let mut digest = sha256::of(self.key.expose());
-        digest.truncate(16);
-        digest
-    }
+/// Returns a fingerprint that identifies the key without revealing it.
+pub fn identity(key: &ApiKey) -> String {
+    let mut digest = sha256::of(key.expose());
+    digest.truncate(16);
+    digest
 }
 
 /// Errors from finding a key.

@@ -315,6 +315,8 @@ pub struct SelectedModel<'a> {
     recorded: Vec<(StepId, ReplyFormat)>,
     /// The source of the key, if a key is needed and this is not a replay.
     pub key_source: Option<KeySource>,
+    /// The key's fingerprint and the model's name. Thoughts of a model are not sent to another, or with another key.
+    pub thinker: String,
     /// The server, if not the vendor's own: keys and code are sent there, or were when replies were recorded.
     pub base_url: Option<String>,
 }
@@ -359,6 +361,7 @@ impl<'a> SelectedModel<'a> {
             model: Box::new(ReplayModel::new(recording, spec.clone())),
             base_url: recording.base_url(&spec.name).map(str::to_owned),
             key_source: None,
+            thinker: spec.name.clone(),
             spec,
         }
     }
@@ -393,6 +396,9 @@ impl<'a> SelectedModel<'a> {
         let is_exposed = route.endpoint.plain() == Some(PlainAddresses::Private);
         let base_url = endpoint::differing(&route.endpoint, spec.provider).map(str::to_owned);
         let (key, key_source) = found?;
+        let identity = key.as_ref().map(keys::identity);
+        let thinker = identity.into_iter().chain([spec.name.clone()]);
+        let thinker = thinker.collect::<Vec<_>>().join(" ");
         let route = Route { key, ..route };
         let is_local = spec.provider.vendor().is_local;
         let server =
@@ -414,6 +420,7 @@ impl<'a> SelectedModel<'a> {
             is_exposed,
             recorded: Vec::new(),
             key_source,
+            thinker,
             base_url,
         })
     }

@@ -127,6 +127,10 @@ fn a_session_is_left_and_chosen_again_with_a_recap() {
 #[test]
 fn the_model_is_named_and_changed_and_unknown_commands_are_named() {
     let (agent, _server) = AgentProject::scripted(&[done()]);
+    let agent = agent.with_file(
+        "agent-config/models.json",
+        r#"{"models": {"exposed": {"provider": "openai", "baseUrl": "http://10.255.255.1:9/v1"}}}"#,
+    );
     let typed = &[
         ("/help, Ctrl-D quits", ""),
         ("dev> ", "/model\r"),
@@ -136,6 +140,8 @@ fn the_model_is_named_and_changed_and_unknown_commands_are_named() {
         ),
         ("dev> ", "/model no-such\r"),
         ("`no-such`", ""),
+        ("dev> ", "/model exposed\r"),
+        ("by plain http: the", ""),
         ("dev> ", "/model test-model\r"),
         ("`test-model` is asked from now on", ""),
         ("dev> ", "/und\r"),

@@ -1,6 +1,6 @@
 //! The parsing of replies, and the messages to the model about unreadable ones.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::agent::{AgentProject, PASS, done, last_told, reply, told, write};
 
@@ -184,6 +184,20 @@ fn ten_replies_in_a_row_that_are_not_understood_end_an_automated_run_and_three_a
     let (agent, server) = AgentProject::scripted(&["no"; 20]);
     agent.typed(&[], "go\n").says(&["3 failures in a row"]);
     assert_eq!(server.requests().len(), 3);
+}
+
+#[test]
+fn several_calls_of_one_reply_that_fail_are_one_failure() {
+    let missing = |nth: usize| json!({"tool": "READ_FILE", "input": {"path": format!("no-{nth}")}});
+    let calls: Vec<Value> = (0..4).map(missing).collect();
+    let looks = json!({"thoughts": "Hm.", "calls": calls}).to_string();
+    let [done, pass] = ["It is done.", PASS].map(|words| json!({"answer": words}).to_string());
+    let (agent, server) = AgentProject::scripted(&[&looks, &looks, &done, &pass]);
+    let entry = r#"{"models": {"test-model": {"provider": "openai", "tools": "json"}}}"#;
+    let agent = agent.with_file("agent-config/models.json", entry);
+    agent.typed(&[], "go\n").exits(0);
+    let told = last_told(&server, 1);
+    assert!(told.contains("no-0") && told.contains("no-3"), "{told}");
 }
 
 #[test]

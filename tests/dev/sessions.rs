@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::support::agent::{
     AgentProject, Endless, PASS, done, last_told, reply, streamed, told, write,
 };
-use crate::support::{Answer, Finished, ModelServer};
+use crate::support::{Answer, Finished, ModelServer, openai};
 
 const ID: &str = "550e8400-e29b-41d4-a716-446655440000";
 
@@ -45,6 +45,32 @@ fn a_session_is_kept_for_its_user_alone_and_can_be_resumed() {
     assert!(resumed.contains("<user_request>\nsecond\n"), "{resumed}");
     assert_eq!(agent.session()["id"], id.as_str());
     assert_eq!(agent.session()["originalPrompt"], "first");
+}
+
+#[test]
+fn a_request_that_the_model_refuses_or_that_is_too_long_does_not_stay() {
+    let mut refusal = openai("");
+    refusal["choices"][0]["finish_reason"] = "content_filter".into();
+    let done = streamed(&done());
+    let summary = streamed("What was done.");
+    let server = ModelServer::start([Answer::json(&refusal), summary, done, streamed(PASS)]);
+    let agent = AgentProject::new(&server).configured(&json!({"maxContextTokens": 8000}));
+    agent.work("say xyzzy").exits(4);
+    let long = "plugh ".repeat(16000);
+    agent.run(&["--resume", "-p", &long]).exits(4);
+    agent.run(&["--resume", "-p", "hello"]).exits(0);
+    let asked = server.requests();
+    let sent = asked
+        .iter()
+        .skip(asked.len() - 2)
+        .map(|asked| asked.json().to_string());
+    for prompt in sent {
+        assert!(prompt.contains("hello"), "{prompt}");
+        assert!(
+            !prompt.contains("xyzzy") && !prompt.contains("plugh"),
+            "{prompt}"
+        );
+    }
 }
 
 #[test]

@@ -488,3 +488,18 @@ fn a_question_is_shown_however_quiet_the_rest_is() {
         .exits(0)
         .says(&["JWT or sessions?"]);
 }
+
+#[test]
+fn the_undo_of_an_agents_run_is_kept_from_git_as_the_run_is() {
+    let (agent, _server) =
+        AgentProject::scripted(&[write("a.txt", "a\n"), done(), PASS.to_owned()]);
+    let agent = agent
+        .with_file(".gitignore", "/agent-config\n")
+        .with_file("logs/keep", "");
+    let run = agent.work("go").exits(0);
+    let undo = agent.project.run(&["undo"]).exits(0);
+    for folder in [run.folder, undo.folder] {
+        let ignored = agent.project.read(&format!("logs/{folder}/.gitignore"));
+        assert_eq!(ignored, "*\n", "{folder}");
+    }
+}

@@ -9,8 +9,13 @@ use crate::agent::tagged::{Tag, tagged};
 use crate::model::message::{Message, Role};
 use crate::sys::text::is_deceptive;
 
-/// Renders the messages to send, with the user's words and the program's notes between tags or as they are.
-pub(super) fn render(history: &[HistoryMessage], are_tagged: bool) -> Vec<Message<'static>> {
+/// Renders the messages to send, with the user's words and the program's notes between tags or as they are. `calls`
+/// renders a message with native calls, from before a change of the model.
+pub(super) fn render(
+    history: &[HistoryMessage],
+    are_tagged: bool,
+    calls: &dyn Fn(&HistoryMessage) -> String,
+) -> Vec<Message<'static>> {
     let mut results = 0;
     in_turns(history.iter().map(|message| {
         let is_result = message.role == Role::Tool && message.tool.is_some();
@@ -21,6 +26,8 @@ pub(super) fn render(history: &[HistoryMessage], are_tagged: bool) -> Vec<Messag
         };
         let text = if is_result {
             result(message, results)
+        } else if !message.calls.is_empty() {
+            calls(message)
         } else if are_tagged && message.role != Role::Assistant {
             message.sent()
         } else {

@@ -48,6 +48,6 @@ impl Protocol for Structured<'_> {
     }
 
     fn render(&self, history: &[HistoryMessage]) -> Vec<Message<'static>> {
-        results::render(history, false)
+        results::render(history, false, &HistoryMessage::sent)
     }
 }

@@ -101,7 +101,18 @@ impl Protocol for ToolCalls {
     }
 
     fn render(&self, history: &[HistoryMessage]) -> Vec<Message<'static>> {
-        results::render(history, self.are_words_tagged)
+        let calls = |message: &HistoryMessage| {
+            let call =
+                |call: &Call| json!({self.keys.tool: call.name, self.keys.input: call.input});
+            let mut object = Map::new();
+            if let Some(thoughts) = self.keys.thoughts {
+                object.insert(thoughts.to_owned(), (&*message.content).into());
+            }
+            let calls = message.calls.iter().map(call).collect();
+            object.insert(self.keys.calls.to_owned(), calls);
+            Value::Object(object).to_string()
+        };
+        results::render(history, self.are_words_tagged, &calls)
     }
 }
 

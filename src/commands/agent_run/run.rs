@@ -208,6 +208,18 @@ impl<'c> AgentRun<'c> {
         run.log.command_output(&step, nth)
     }
 
+    /// Takes a request out of the session, which is again as it was `before`.
+    pub fn take_out(&self, conversation: &mut Conversation, before: Conversation) {
+        let is_unapplied = conversation.is_unapplied || before.is_unapplied;
+        *conversation = Conversation {
+            is_unapplied,
+            ..before
+        };
+        if let Err(problem) = self.save(&Purpose::STEP, conversation) {
+            self.warn(problem.to_string());
+        }
+    }
+
     /// Runs `work` on the session's conversation, or on a new one, and records how it ends.
     pub fn work(
         &self,

@@ -39,7 +39,7 @@ use crate::record::step::Action;
 use crate::record::todos::Todo;
 use crate::run::accounts;
 use crate::run::context::{Context, ModelChoice};
-use crate::run::keys::FoundKey;
+use crate::run::keys;
 use crate::run::not_ready::NotReady;
 use crate::sys::error::Error;
 use crate::ui::tui::{CommandHint, Entry, Menu};
@@ -235,9 +235,9 @@ impl<'c> ChatPlace<'c> {
 
     /// Adopts the state of the session that is now open.
     fn take_up(&mut self) {
-        let thinker = self.thinker();
+        let thinker = &self.base.models.first.thinker;
         let session = self.base.stored.session.get_mut();
-        session.conversation.set_thinker(&thinker);
+        session.conversation.set_thinker(thinker);
         let (file, conversation) = (&session.file, &session.conversation);
         self.meter.estimated(file.context_tokens, conversation);
         self.todos.replace(conversation.todos.clone());
@@ -247,13 +247,6 @@ impl<'c> ChatPlace<'c> {
             briefing.discarded();
         }
         self.briefing.replace(briefing);
-    }
-
-    /// Identifies the account and model that signed a thought; others reject it.
-    fn thinker(&self) -> String {
-        let model = &self.base.models.first.spec.name;
-        let identity = self.account();
-        identity.map_or_else(|| model.clone(), |identity| format!("{identity} {model}"))
     }
 
     /// Checks that a key exists if one is needed.
@@ -325,7 +318,7 @@ impl<'c> ChatPlace<'c> {
 
     /// Returns the identity of the account whose key is used, if any.
     pub fn account(&self) -> Option<String> {
-        self.key.found().map(FoundKey::identity)
+        self.key.found().map(|found| keys::identity(&found.key))
     }
 
     /// Returns the conversation as shown on the screen.
@@ -432,12 +425,13 @@ impl<'c> ChatPlace<'c> {
         let chosen = models::choose(context, &choice, self.accounts.clone(), table)?;
         let key = chosen.key.known_to(context.redactor)?;
         let models = models::models(context, &choice, chosen.spec, &key)?;
+        models.report(context);
         let window = models.first.spec.prompt_window();
         self.base.set_models(models, window);
         self.key = key;
-        let thinker = self.thinker();
+        let thinker = &self.base.models.first.thinker;
         let session = self.base.stored.session.get_mut();
-        session.conversation.set_thinker(&thinker);
+        session.conversation.set_thinker(thinker);
         Ok(())
     }
 

@@ -16,7 +16,6 @@ use crate::agent::tools::files::FileAccess;
 use crate::agent::{Agent, AgentError, Brief, Env, Host, ToolTries};
 use crate::commands::agent_run::{AgentRun, AgentSetup};
 use crate::commands::answers::AnswerSource;
-use crate::commands::stored_session::SessionLog as _;
 use crate::commands::talk::question::permission;
 use crate::commands::talk::say;
 use crate::commands::workspace::PROOF_TIMEOUT;
@@ -88,48 +87,32 @@ pub fn work(
         ..setup(place, answers, true)
     };
     in_run(place, setup, text, |run, conversation| {
-        let mut before = conversation.clone();
+        let before = conversation.clone();
         let mut known = place.briefing.borrow().clone();
         let used = place.meter.used(&before);
         let result = with_agent(place, run, is_headless, |agent| {
             Ok(agent.work_on_request(conversation, request)?.words)
         });
-        let begun = before.history.len();
-        let since = conversation.history.get(begun..).unwrap_or_default();
-        if matches!(&result, Err(error) if is_taken_out(error, since)) {
+        let is_unanswered = conversation.is_unanswered_since(&before);
+        // A picture that the server cannot read would come with each further request.
+        let is_rejected = |error: &AgentError| matches!(error, AgentError::Model(error) if is_unanswered && error.is_bad_request());
+        if matches!(&result, Err(error) if error.rules_out(is_unanswered) || is_rejected(error)) {
             place.meter.estimated(used, &before);
-            before.is_unapplied |= conversation.is_unapplied;
             if !run.is_in_scratch() {
-                known.taken_out(&run.changed(), &commands(since));
+                known.taken_out(&run.changed(), &commands(conversation.since(&before)));
             }
             place.briefing.replace(known);
-            if let Err(problem) = place.save(&Purpose::STEP, &before) {
-                run.warn(problem.to_string());
-            }
+            run.take_out(conversation, before);
         }
         result
     })
 }
 
-/// Returns `true` if a request and its replies must be removed from the conversation: the vendor would refuse or reject
-/// them again with the next request.
-fn is_taken_out(error: &AgentError, since: &[HistoryMessage]) -> bool {
-    let is_unanswered = !since.iter().any(|message| message.role == Role::Assistant);
-    match error {
-        AgentError::Model(error) => {
-            let is_not_taken = error.is_bad_request() || error.is_context_exceeded();
-            error.is_refusal() || is_unanswered && is_not_taken
-        }
-        AgentError::TooLong { .. } => is_unanswered,
-        _ => false,
-    }
-}
-
 /// Returns the commands in these messages that the agent has run successfully.
-fn commands(history: &[HistoryMessage]) -> Vec<String> {
-    let results = history.iter().filter(|message| !message.is_failed);
+fn commands<'m>(messages: impl Iterator<Item = &'m HistoryMessage> + Clone) -> Vec<String> {
+    let results = messages.clone().filter(|message| !message.is_failed);
     let done: Vec<&String> = results.filter_map(|it| it.call.as_ref()).collect();
-    let calls = history.iter().flat_map(|message| &message.calls);
+    let calls = messages.flat_map(|message| &message.calls);
     let succeeded = calls.filter(|call| done.contains(&&call.id));
     let commands = succeeded.filter_map(|call| call.input["command"].as_str());
     commands.map(str::to_owned).collect()

@@ -30,7 +30,7 @@ use crate::agent::tools::notes::{
 use crate::agent::tools::read::{READ_FILE, ReadFile};
 use crate::agent::tools::replace::{FIND, FIND_AND_REPLACE_IN_FILE, FindAndReplace};
 use crate::agent::tools::write::{WRITE_FILE, WriteFile};
-use crate::agent::{Agent, Brief, ToolTries, protocol};
+use crate::agent::{Agent, AgentError, Brief, ToolTries, protocol};
 use crate::commands::agent_run::{AgentRun, NOTHING_TO_COMPACT, compact};
 use crate::commands::answers::AnswerSource;
 use crate::commands::error::CommandError;
@@ -40,7 +40,7 @@ use crate::commands::stored_session::SessionChoice;
 use crate::commands::talk::slash::Slash;
 use crate::commands::talk::{SessionFacts, Talk, Talker, Unfinished, left};
 use crate::commands::workspace::{AgentOptions, PROOF_TIMEOUT, Workspace, home};
-use crate::model::{Purpose, ToolForm};
+use crate::model::{Origin, Purpose, ToolForm};
 use crate::project::home::DEV;
 use crate::record::event::Event;
 use crate::record::todos::Todo;
@@ -252,13 +252,16 @@ fn work(
     request: Option<&str>,
 ) -> Result<Outcome, Failure> {
     let _lock = recovery::take(context)?;
-    let model = &place.models.first.spec;
-    if model.tools == Some(ToolForm::Native) {
+    let model = &place.models.first;
+    if model.spec.tools == Some(ToolForm::Native) {
         let mut session = place.stored.session.borrow_mut();
-        session.conversation.set_thinker(&model.name);
+        session.conversation.set_thinker(&model.thinker);
     }
     let mut setup = place.setup(NAME, answers);
     setup.proof = place.flags.proof(PROOF_TIMEOUT);
+    if model.spec.origin != Origin::Settings {
+        setup.advice = AgentError::hint_without_config;
+    }
     setup.conventions = place.conventions(context).unwrap_or_else(|problem| {
         context.warn(problem.clone());
         setup.warnings.push(problem);
@@ -325,7 +328,13 @@ fn work(
             tries: run.unattended_tries(),
             ..worker.clone()
         };
-        work_until_passed(&worker, &auditor, conversation, request)
+        let before = conversation.clone();
+        let worked = work_until_passed(&worker, &auditor, conversation, request);
+        let is_unanswered = conversation.is_unanswered_since(&before);
+        if matches!(&worked, Err(error) if error.rules_out(is_unanswered)) {
+            run.take_out(conversation, before);
+        }
+        worked
     });
     let result = run.end_commands(&mut place.processes.borrow_mut(), result);
     let outcome = run.finish(result)?;

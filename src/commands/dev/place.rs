@@ -53,7 +53,7 @@ pub fn choose_model<'c>(
         ..options.choice.clone()
     };
     let models = models(context, &choice, &settings)?;
-    models.report_base_urls(context);
+    models.report(context);
     let limit = context_limit(&settings, &models);
     place.set_models(models, Some(limit));
     Ok(())

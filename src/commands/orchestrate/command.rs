@@ -478,13 +478,17 @@ impl Watcher for Orchestration<'_, '_> {
 /// Returns the hint for an error that ends an orchestration. It points to the report rather than to `config.json`,
 /// which `orchestrate` does not read.
 pub(crate) fn advice(error: &Error) -> Option<String> {
-    use AgentError::{Interrupted, Left, LoopLimit, Model, OverBudget, ToolsFailed};
+    use AgentError::{Interrupted, Left, LoopLimit, OverBudget, TooLong, ToolsFailed};
     match AgentError::of(error) {
-        Some(ToolsFailed { .. } | LoopLimit(_) | OverBudget(_) | Interrupted(_) | Left) => {
-            Some("the report's `instructions` say how to go on".to_owned())
-        }
-        Some(Model(error)) => Some(error.hint_for_agent()),
-        _ => error.hint(),
+        Some(
+            ToolsFailed { .. }
+            | TooLong { .. }
+            | LoopLimit(_)
+            | OverBudget(_)
+            | Interrupted(_)
+            | Left,
+        ) => Some("the report's `instructions` say how to go on".to_owned()),
+        _ => AgentError::hint_without_config(error),
     }
 }
 

@@ -67,6 +67,7 @@ pub fn plan(context: &Context<'_>, arguments: &PlanArgs, stdin: Stdin) -> Result
         Some(PlanCommand::Sessions(_)) => return show::sessions(context),
         Some(PlanCommand::Reliability(wanted)) => {
             let measured = reliability::reliability(context, wanted);
+            let advice = AgentError::hint_without_config;
             return measured.map_err(|failure| Failure { advice, ..failure });
         }
         None => {}
@@ -187,14 +188,6 @@ fn in_session(
     done
 }
 
-/// Returns the hint for an error that ends a run. It does not mention `config.json`, which belongs to `dev`.
-fn advice(error: &Error) -> Option<String> {
-    match AgentError::of(error) {
-        Some(AgentError::Model(error)) => Some(error.hint_for_agent()),
-        _ => error.hint(),
-    }
-}
-
 /// Returns the document of a session's plan.
 fn document_of<'p>(context: &'p Context<'_>, open: &OpenPlan<'_>) -> PlanFile<'p> {
     PlanFile {
@@ -300,7 +293,7 @@ impl Talker for Worker<'_> {
     fn choose_model(&mut self, name: &str) -> Result<(), Failure> {
         let choice = self.options.choice.with_model(name);
         let models = models(self.context, &choice, self.arguments.pull, self.user)?;
-        models.report_base_urls(self.context);
+        self.place.model_warnings = models.report(self.context);
         let window = models.first.spec.prompt_window();
         self.place.base.set_models(models, window);
         self.options.choice = choice;
@@ -328,7 +321,7 @@ impl Talker for Worker<'_> {
             return Ok(Some(NOTHING_TO_COMPACT.to_owned()));
         }
         let setup = AgentSetup {
-            advice,
+            advice: AgentError::hint_without_config,
             ..base.setup(NAME, AnswerSource::Nowhere)
         };
         let done = compact(self.context, setup, &PROTOCOL, (SUMMARY, focus));
@@ -389,9 +382,9 @@ impl Worker<'_> {
             _ => None,
         });
         let setup = AgentSetup {
-            warnings: self.place.warnings.clone(),
+            warnings: [&*self.place.model_warnings, &*self.place.warnings].concat(),
             stops_at_no: true,
-            advice,
+            advice: AgentError::hint_without_config,
             proof: self.arguments.agent.proof(self.arguments.build_timeout),
             ..self.place.base.setup(NAME, answers)
         };

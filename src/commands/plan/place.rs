@@ -227,6 +227,8 @@ pub struct PlanPlace<'c> {
     pub instructions: String,
     /// Warnings from before the run.
     pub warnings: Vec<String>,
+    /// The warnings about the models, for the record of each run.
+    pub model_warnings: Vec<String>,
     /// `true` if the replayed run ended once the plan was made.
     pub is_plan_only: bool,
 }
@@ -256,7 +258,7 @@ impl<'c> PlanPlace<'c> {
         stored: OpenPlan<'c>,
         read: Instructions,
     ) -> Result<Self, Error> {
-        let mut warnings = models.report(context);
+        let (model_warnings, mut warnings) = (models.report(context), Vec::new());
         if let Some(warning) = read.warning {
             context.warn(warning.clone());
             warnings.push(warning);
@@ -269,6 +271,7 @@ impl<'c> PlanPlace<'c> {
         let mut place = Self {
             base,
             instructions: read.text,
+            model_warnings,
             warnings,
             is_plan_only: false,
         };

@@ -149,7 +149,7 @@ impl ModelError {
             ),
             Self::Status {
                 status: 404, setup, ..
-            } if setup.successor.is_none() => format!("{} {SETTINGS}", self.hint()),
+            } if setup.successor.is_none() => format!("{}; {SETTINGS}", self.hint()),
             Self::NobodyListens { .. } => {
                 format!("start the server there, or set another base URL: {SETTINGS}")
             }

@@ -197,6 +197,30 @@ fn tools_are_declared_by_their_schemas_and_called_by_native_parts() {
 }
 
 #[test]
+fn another_models_call_is_marked_as_such_since_later_versions_reject_it_otherwise() {
+    let call = |id: &str| {
+        Part::Call(Call {
+            id: id.to_owned(),
+            name: "look".to_owned(),
+            ..Call::default()
+        })
+    };
+    let message = Message {
+        role: Role::Assistant,
+        parts: vec![call("a"), call("b")],
+    };
+    for (id, expected) in [
+        ("gemini-3.8-flash", [Some(UNSIGNED), None]),
+        ("gemini-2.5-pro", [None; 2]),
+    ] {
+        let spec = ModelSpec::new(id, Provider::Gemini);
+        let content = content(&spec, &message, &mut CallsById::default());
+        let signatures = content.parts.iter().map(|part| part.thought_signature);
+        assert!(signatures.eq(expected), "{id}");
+    }
+}
+
+#[test]
 fn calls_keep_their_place_and_their_signatures() {
     let parts = json!([
         {"text": "hmm", "thought": true},

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::Run;
 use crate::model::estimate::{self, Fit, OverBudget};
+use crate::model::message::Message;
 use crate::model::price::{Price, Usd};
 use crate::model::prompt::Prompt;
 use crate::model::served::is_same;
@@ -87,8 +88,10 @@ impl Run<'_> {
             once: models.max_cost.is_some(),
             deadline: models.deadline,
         };
+        let asked = &selected.spec.name;
         let (selected, answer) =
             self.answer(models, selected, &mut request, allowed, size.as_ref())?;
+        let is_fallback = selected.spec.name != *asked;
         let SelectedModel { spec, model, .. } = selected;
         let answer = answer.map_err(|error| error.with_setup(selected.setup(self.context.models)));
         let required = spec
@@ -96,7 +99,10 @@ impl Run<'_> {
             .filter(|_| models.require_model && is_new);
         let tier = answer.as_ref().ok().and_then(|answer| answer.tier);
         let read = match answer {
-            Ok(answer) => self.read(&**model, &request, required, answer.json, examine)?,
+            Ok(answer) => {
+                let expected = (required, is_fallback);
+                self.read(&**model, &request, expected, answer.json, examine)?
+            }
             Err(error) => Err(error),
         };
         let (reply, examined) =
@@ -135,6 +141,7 @@ impl Run<'_> {
                 return Ok((selected, answer));
             };
             self.fall_back(selected, fallback, error);
+            request.messages.iter_mut().for_each(Message::drop_thoughts);
             (selected, allowed) = (fallback, its);
             self.note(|record| record.at_most = allowed.cost);
             self.log_step()?;
@@ -362,7 +369,7 @@ impl Run<'_> {
         &self,
         model: &dyn Model,
         request: &Request<'_>,
-        required: Option<&str>,
+        (required, is_fallback): (Option<&str>, bool),
         answer: Vec<u8>,
         examine: impl FnOnce(&Reply) -> T,
     ) -> Result<Result<(Reply, T), ModelError>, LogError> {
@@ -385,6 +392,10 @@ impl Run<'_> {
             Ok(reply) => reply,
             Err(error) => return Ok(Err(error)),
         };
+        // The next call goes to the first model again, to which another's thoughts mean nothing.
+        reply
+            .parts
+            .retain(|part| !(is_fallback && part.is_thought()));
         let (is_redacted, examined) = side_by_side(
             reply.text.len() >= MUCH_TEXT,
             || log.reply(step, &reply.text),

@@ -477,6 +477,24 @@ fn results_are_one_message_of_the_users() {
     );
 }
 
+#[test]
+fn native_calls_from_before_a_change_of_the_model_are_shown_in_the_form_of_a_reply() {
+    let call = Call {
+        name: "read_file".to_owned(),
+        input: json!({"path": "a"}),
+        ..Call::default()
+    };
+    let message = HistoryMessage {
+        calls: vec![call],
+        ..HistoryMessage::of_agent("I look.")
+    };
+    let own = JSON.render(std::slice::from_ref(&message))[0].to_string();
+    let thought = r#"{"thoughts":"I look.","calls":[{"tool":"read_file","input":{"path":"a"}}]}"#;
+    assert_eq!(own, thought);
+    let form = r#"{"tool_calls":[{"name":"read_file","parameters":{"path":"a"}}]}"#;
+    assert_eq!(rendered(&[message])[0].1, form);
+}
+
 /// Generates a value that fits the parameter's schema.
 fn value(parameter: &Parameter) -> BoxedStrategy<Value> {
     match parameter.kind {
