@@ -181,10 +181,14 @@ fn the_record_distinguishes_edits_that_change_nothing_from_others() {
     let project = project.file("main", main).build("cp main src/main.rs");
     let run = project.run(&[]).exits(0);
     assert_eq!(run.result()["edits"], "same");
+    assert_eq!(run.result()["tree"], "unchanged");
     assert_eq!(
         run.stdout.lines().next().unwrap(),
         "nothing changed: the files are as they were before the run; build.sh passed"
     );
+    let server = ModelServer::gemini(&["^^^src/main.rs\nfn main() { main() }\n^^^end\n"]);
+    let run = project.with(&server).run(&["--require-edits"]).exits(5);
+    run.says(&["the change is rejected: the files are as they were before the run"]);
     let server = ModelServer::gemini(&["^^^gone\n^^^delete\n"]);
     let run = TestProject::new().with(&server).run(&[]).exits(0);
     assert_eq!(run.result()["edits"], "same");

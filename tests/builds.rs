@@ -298,6 +298,15 @@ fn a_folder_in_the_place_of_the_runs_own_gets_nothing() {
 }
 
 #[test]
+fn a_file_of_the_reply_that_the_build_removes_is_a_removed_file() {
+    let server = ModelServer::gemini(&["^^^a\nnew\n^^^end\n"]);
+    let project = TestProject::new().with(&server).file("a", "old\n");
+    let run = project.build("rm a").run(&[]).exits(0);
+    let stat = json!({"files": 1, "added": 0, "removed": 1});
+    assert_eq!(run.result()["stat"], stat);
+}
+
+#[test]
 fn an_undo_is_not_promised_where_what_was_saved_is_gone() {
     let server = ModelServer::gemini(&["^^^a\nnew\n^^^end\n"; 4]);
     let project = TestProject::new()

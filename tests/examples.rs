@@ -744,6 +744,27 @@ fn gitlabs_component_runs_the_program_as_its_inputs_say() {
 }
 
 #[test]
+fn gitlabs_component_has_this_runs_exact_patch_or_none() {
+    for (change, expected) in [("", ""), ("echo b >a.txt", "the patch")] {
+        let dir = tempfile::tempdir().unwrap();
+        let (script, variables) = component(&[("query", "Do it.")]);
+        let project = dir.path().join("project");
+        repository(&project);
+        // In CI, the program's own diff is not exact, and without a run that changed anything it is an earlier one's.
+        let body =
+            format!("case $1 in diff) printf '%s' \"${{CI-the patch}}\" ;; *) {change} ;; esac");
+        write_script(&dir.path().join("bin/code-commit"), &body);
+        let mut path = dir.path().join("bin").into_os_string();
+        path.push(":");
+        path.push(std::env::var_os("PATH").unwrap_or_default());
+        let mut shell = command("sh", &["-c", &script], &project);
+        shell.env("PATH", path).envs(variables).env("CI", "true");
+        passes(&mut shell);
+        assert_eq!(read(project.join("change.patch")), expected);
+    }
+}
+
+#[test]
 fn pre_commits_own_parser_takes_the_hook() {
     let Some(pre_commit) = validator("bin/pre-commit") else {
         return;

@@ -468,6 +468,11 @@ fn nothing_is_asked_where_nothing_has_changed() {
         (&json["exit"]["name"], &json["error"]),
         (&json!("done"), &json!(null))
     );
+    assert_eq!(
+        (&json["cost"], &json["attempts"]),
+        (&json!(0.0), &json!([])),
+        "nothing was asked"
+    );
     assert_eq!(server.requests().len(), 2);
     // Another query makes another report, and a report without findings does not suffice if they are requested.
     let query = ["--cc", "--if-changed", "-m", "Look at main."];

@@ -174,7 +174,14 @@ fn end(
         }
         // Changes that resumed runs left on disk are part of this change.
         _ if !tree.is_as_before() => run.record.tree = TreeState::Changed,
-        _ => {}
+        Ok(_) => {
+            run.record.tree = TreeState::Unchanged;
+            let edits = run.record.edits.filter(|_| cli.replies.require_edits);
+            if edits.is_some() {
+                result = Err(CommandError::NothingChanged.into());
+            }
+        }
+        Err(_) => {}
     }
     // The latest replies do not show the state of files changed by a resumed run.
     let files = tree.changed_in_all().into_iter().map(|path| {

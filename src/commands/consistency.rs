@@ -20,6 +20,7 @@ use crate::model::{ModelError, Reply, StepId};
 use crate::project::rollup;
 use crate::record::finding::{ReportFinding, Severity};
 use crate::record::result::{RunRecord, SectionRecord};
+use crate::record::seconds::Seconds;
 use crate::run::active::Run;
 use crate::run::context::{Context, ModelChoice};
 use crate::run::outcome::{Failure, Outcome, RunOutput, ended};
@@ -96,7 +97,7 @@ fn check_file(context: &Context<'_>, arguments: &ConsistencyArgs) -> Result<(), 
     })
 }
 
-/// Ends as the run with this record did, with its findings.
+/// Ends as the run with this record did, with its findings, but without its calls.
 fn unchanged(
     context: &Context<'_>,
     arguments: &ConsistencyArgs,
@@ -104,6 +105,9 @@ fn unchanged(
     mut record: RunRecord,
 ) -> Result<Outcome, Failure> {
     (record.exit, record.error) = (Exit::Done.into(), None);
+    (record.started, record.seconds) = (context.clock.now(), Seconds::default());
+    record.steps.clear();
+    record.cost = record.total_cost();
     let text = format!("nothing has changed since {folder}, whose report is in {REPORT}");
     let (result, document) = concluded(context, arguments, &mut record, Ok(text));
     record.log = Some(folder);

@@ -76,6 +76,15 @@ pub(crate) enum CommandError {
         help("read the model's reply in the run's folder, and say in the query what to change")
     )]
     NoEdits,
+    /// The repairs have taken back all edits although some are required.
+    #[error(
+        "the change is rejected: the files are as they were before the run, and `--require-edits`, or `require_edits` in `.code-commit.json`, wants edits"
+    )]
+    #[diagnostic(
+        code("reply-rejected/no-edits"),
+        help("read the model's replies in the run's folder, and say in the query what to change")
+    )]
+    NothingChanged,
     /// The change has warnings that the user denies.
     #[error(
         "the build passed, but the change has warnings that `--deny-warnings` denies:{}",

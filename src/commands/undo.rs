@@ -9,6 +9,7 @@ use crate::edit::changes::ChangeLog;
 use crate::edit::undo::{Journalling, is_undone};
 use crate::edit::undo_log;
 use crate::project::changed_files::EditsRecord;
+use crate::project::gitignore::GITIGNORE;
 use crate::record::event::Event;
 use crate::record::result::TreeState;
 use crate::run::active::Run;
@@ -37,7 +38,8 @@ pub fn undo(context: &Context<'_>, run: Option<&Path>) -> Result<Outcome, Failur
         let text = "done: every run with changes is already undone";
         return Ok(Outcome::new(text.to_owned()));
     };
-    let Some(changes) = undo_log::read(context.project.root(), &folder)? else {
+    let root = context.project.root();
+    let Some(changes) = undo_log::read(root, &folder)? else {
         let run = PastRun::at(&context.project, &folder);
         return Ok(Outcome::new(format!("done: {}", run.changed_nothing())));
     };
@@ -47,6 +49,10 @@ pub fn undo(context: &Context<'_>, run: Option<&Path>) -> Result<Outcome, Failur
         return Ok(Outcome::new(already(&folder)));
     }
     let mut run = Run::start(context, "undo")?;
+    // The copies of what an agent has changed are not for git, as that run's own.
+    if root.join(&folder).join(GITIGNORE).exists() {
+        run.log.keep_from_git()?;
+    }
     let mut tree = RunTree::new(context, &run);
     let result = put_back(context, &mut run, &mut tree, &folder, &changes);
     let outcome = run.finish(result, |run| tree.put_back(run));

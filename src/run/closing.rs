@@ -156,6 +156,7 @@ fn changes<'f>(
     let (mut changes, mut too_large) = (Vec::new(), Vec::new());
     for (path, after) in files {
         let built = tree.built(path, after);
+        let after = after.filter(|_| !tree.is_gone(path));
         let after = built.as_deref().or(after.map(str::as_bytes));
         let copy = before(path);
         let before_size = copy

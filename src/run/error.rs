@@ -41,7 +41,7 @@ pub enum RunError {
     #[diagnostic(
         code("/not-clean"),
         help(
-            "commit or stash them, or run without `--require-clean`; if `git status` lists none of them, it has recorded them as clean: run again"
+            "commit or stash them, or name them in `.gitignore`, since your own `core.excludesFile` does not count; `code-commit undo` takes a killed run's edits back; if `git status` has just listed none of them, run again; or leave out `--require-clean`, `--ci` and `require_clean` in `.code-commit.json`"
         )
     )]
     NotClean(Vec<String>),

@@ -181,6 +181,12 @@ impl<'c> RunTree<'c> {
         (Digest::of(&content) == *left).then_some(content)
     }
 
+    /// Returns whether the run, or its last build, has left no file at `path`.
+    pub fn is_gone(&self, path: &str) -> bool {
+        let changed = self.undo_log.changes().files.get(path);
+        changed.is_some_and(|changed| changed.after.last() == Some(&None))
+    }
+
     /// Reads a file; `None` if it is not a regular file: a later command may have replaced it with a pipe, for
     /// instance.
     pub fn read(&self, path: &str) -> io::Result<Option<Vec<u8>>> {

@@ -13,6 +13,8 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{CWD, FallocateFlags, Mode, OFlags, RawMode, fallocate};
+#[cfg(target_os = "linux")]
+use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::identity::file_id;
@@ -72,6 +74,15 @@ impl PathError {
             source: error.into(),
         }
     }
+}
+
+/// Creates an unnamed file for a program's short output: in memory, if the system supports that.
+pub(crate) fn nameless() -> io::Result<File> {
+    #[cfg(target_os = "linux")]
+    let file = memfd_create("output", MemfdFlags::CLOEXEC)?.into();
+    #[cfg(not(target_os = "linux"))]
+    let file = tempfile::tempfile()?;
+    Ok(file)
 }
 
 /// Returns whether the path is a directory itself, not a link to one.

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use rustix::event::PollFlags;
 
 use super::environment::Environment;
-use super::files::MIB;
+use super::files::{self, MIB};
 use super::interrupt::Interrupt;
 use super::programs::program_outside;
 
@@ -155,7 +155,7 @@ impl Git {
 /// a pipe would keep git waiting.
 pub fn listing(mut command: Command, largest: usize, interrupt: &Interrupt) -> io::Result<Vec<u8>> {
     // Git would wait for a pipe that nobody reads.
-    let mut messages = tempfile::tempfile()?;
+    let mut messages = files::nameless()?;
     let started = command.stdout(Stdio::piped()).stderr(messages.try_clone()?);
     let mut child = started.spawn()?;
     let stdout = child.stdout.take();

@@ -3,7 +3,7 @@
 use std::fs;
 
 use rustix::process::Signal;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::task::answered;
 use super::{Fleet, GOOD, MINUTE, change, git, with};
@@ -116,6 +116,10 @@ fn a_build_in_a_sandbox_sees_nothing_of_other_tasks_and_changes_nothing() {
     for (index, id) in [("1", "auto"), ("2", "strict")] {
         fleet.task(index).exits(0);
         let patch = fleet.project.read(&format!("out/{id}/change.patch"));
+        // The build's own file is a part of the change.
+        let result: Value =
+            serde_json::from_str(&fleet.project.read(&format!("out/{id}/result.json"))).unwrap();
+        assert_eq!(result["task"]["stat"]["files"], 2);
         // `..` contains only the clone.
         assert!(
             patch.contains("+clone\n") && patch.contains("+42\n"),

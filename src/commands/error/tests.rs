@@ -589,6 +589,7 @@ fn commands_own(told: &mut Told) {
         });
     }
     told.error(CommandError::NoEdits);
+    told.error(CommandError::NothingChanged);
     told.error(CommandError::Findings {
         counts: s("1 error, 2 warnings and 0 notes"),
         limit: "warning",

@@ -15,6 +15,7 @@ use super::error::FleetError;
 use super::process;
 use crate::project::repository::{DOT_GIT, Repository};
 use crate::project::{CONFIG, LOGS};
+use crate::record::result::StatRecord;
 use crate::run::context::Context;
 use crate::sys::error::Error;
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
@@ -31,6 +32,7 @@ const SHOWN: &str = "* !diff\n";
 const IDENTITY: &str = "-c user.name=code-commit -c user.email=code-commit@localhost \
     -c core.logAllRefUpdates=false -c gc.auto=0 -c maintenance.auto=false commit --quiet --no-verify --no-gpg-sign --cleanup=verbatim -m";
 const DIFF: &str = "diff --cached --binary --full-index --no-ext-diff --no-textconv --no-renames";
+const COUNT: &str = "diff --cached --numstat -z --no-ext-diff --no-textconv --no-renames";
 /// Arguments of git for creating a repository that stores refs as files, whatever the default of the installed version.
 const INIT: &str = "-c init.defaultRefFormat=files init --quiet --template=";
 /// Arguments of git for checking out files without a reflog.
@@ -227,7 +229,7 @@ impl Repositories {
         (clone, apart, own): (&Path, &Path, &Path),
         message: &str,
         (patch, bundle): (&Path, &Path),
-    ) -> Result<(), Error> {
+    ) -> Result<StatRecord, Error> {
         let fails = check_safe(id, clone)?;
         let commit = origin.commit;
         let is_new = fs::rename(apart, own).is_err();
@@ -255,13 +257,16 @@ impl Repositories {
         let output = format!("--output={}", found.display());
         git(DIFF, &[&output, commit, "--"])?;
         let size = found.metadata().map(|found| found.len());
+        let mut stat = StatRecord::default();
         if size.map_err(PathError::of("read", &found))? > 0 {
+            stat = counted(&git(COUNT, &[commit, "--"])?);
             git(IDENTITY, &[message])?;
             let range = format!("{commit}..{}", origin.branch);
             let bundle = bundle.display().to_string();
             git("bundle create --quiet", &[&bundle, &range])?;
         }
-        Ok(fs::rename(&found, patch).map_err(PathError::of("write", patch))?)
+        fs::rename(&found, patch).map_err(PathError::of("write", patch))?;
+        Ok(stat)
     }
 
     /// Finds a repository on this machine.
@@ -285,6 +290,19 @@ impl Repositories {
         self.interrupt.check()?;
         Ok(ended.map_err(fails)?)
     }
+}
+
+/// Sums up git's counts of added and removed lines, one file a record; a binary file has none.
+fn counted(numstat: &[u8]) -> StatRecord {
+    let text = String::from_utf8_lossy(numstat);
+    let mut stat = StatRecord::default();
+    for file in text.split_terminator('\0') {
+        let mut counts = file.split('\t').map(|count| count.parse().unwrap_or(0));
+        stat.files += 1;
+        stat.added += counts.next().unwrap_or(0);
+        stat.removed += counts.next().unwrap_or(0);
+    }
+    stat
 }
 
 /// Creates an error from git's message.
@@ -313,7 +331,7 @@ pub fn ended(command: Command, interrupt: &Interrupt) -> Result<Vec<u8>, String>
 /// Returns whether a command has succeeded, its output and its errors. These are written to files, since a process that
 /// the command leaves behind may keep pipes open.
 fn outputs(mut command: Command, interrupt: &Interrupt) -> io::Result<(bool, Vec<u8>, Vec<u8>)> {
-    let (output, errors) = (tempfile::tempfile()?, tempfile::tempfile()?);
+    let (output, errors) = (files::nameless()?, files::nameless()?);
     command.stdin(Stdio::null());
     command
         .stdout(output.try_clone()?)

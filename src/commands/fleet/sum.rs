@@ -83,7 +83,7 @@ impl TaskRow {
             input_tokens: usage.input_tokens,
             output_tokens: usage.answered(),
             seconds: record.seconds,
-            stat: record.stat.unwrap_or_default(),
+            stat: task.stat.or(record.stat).unwrap_or_default(),
             gate_changed,
             labels: task.labels,
             error: record.error.map(|error| error.message),

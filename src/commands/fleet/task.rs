@@ -25,7 +25,7 @@ use crate::commands::cli::values::PROGRAM;
 use crate::commands::report::command::{ReportArgs, report};
 use crate::model::price::Usd;
 use crate::project::Project;
-use crate::record::result::{ExitRecord, RunRecord};
+use crate::record::result::{ExitRecord, RunRecord, StatRecord};
 use crate::record::run_files::RESULT;
 use crate::record::step::Step;
 use crate::run::context::Context;
@@ -72,6 +72,8 @@ pub struct TaskPart {
     /// The cost of all its runs.
     pub cost: Usd,
     max_cost: Option<Usd>,
+    /// The size of its whole change; null in older results, and if there is none.
+    pub stat: Option<StatRecord>,
 }
 
 /// The end of a task, as in its `result.json`: the record of its last run, and the part about the task.
@@ -307,7 +309,7 @@ impl Attempt<'_> {
         }
         let mut record = RunRecord::new(NOT_BEGUN, problem.exit(), self.context.clock.now());
         record.end_with(&problem, problem.hint());
-        self.leave(record, spent_in(&folder.project)?)
+        self.leave(record, None, spent_in(&folder.project)?)
     }
 
     fn try_again(&self) -> Result<Ended, Error> {
@@ -452,13 +454,18 @@ impl Attempt<'_> {
         let places = (&*folder.clone, &*folder.path.join(APART), &**own);
         let change = repositories.change(&task.id, origin, places, &message, (patch, bundle));
         remove(own)?;
-        match change {
+        let stat = match change {
+            Ok(stat) => Some(stat),
             Err(error) if !matches!(error.downcast_ref(), Some(FleetError::Unsafe { .. })) => {
                 return Err(error);
             }
-            Err(error) if record.exit.code == 0 => record.end_with(&error, error.hint()),
-            Ok(()) | Err(_) => {}
-        }
+            Err(error) => {
+                if record.exit.code == 0 {
+                    record.end_with(&error, error.hint());
+                }
+                None
+            }
+        };
         // The clone is removed later, so locations must be verified now.
         sarif::verify_places(&mut record, &folder.clone);
         let spent = spent_in(&folder.project)?;
@@ -472,11 +479,16 @@ impl Attempt<'_> {
         let exit =
             Some((code, name.into_owned())).filter(|_| is_final(&record) && !is_short(&record));
         self.ledger.settle(&task.id, spent, exit)?;
-        self.leave(record, spent)
+        self.leave(record, stat, spent)
     }
 
     /// Writes the task's result to its folder.
-    fn leave(&self, record: RunRecord, spent: Usd) -> Result<Ended, Error> {
+    fn leave(
+        &self,
+        record: RunRecord,
+        stat: Option<StatRecord>,
+        spent: Usd,
+    ) -> Result<Ended, Error> {
         let (task, folder) = (self.task, self.folder);
         let part = TaskPart {
             id: task.id.clone(),
@@ -487,6 +499,7 @@ impl Attempt<'_> {
             labels: task.labels.clone(),
             cost: spent,
             max_cost: task.max_cost,
+            stat,
         };
         let ended = Ended { record, task: part };
         let result = format!("{:#}\n", ended.document());
