@@ -97,7 +97,7 @@ const LONGEST_LINE: usize = 100;
 /// Fails if the server does not answer, or the tool fails.
 pub fn mcp(context: &Context<'_>, command: &McpCommand) -> Result<Outcome, Failure> {
     let server = command.server();
-    let exchanges = ExchangeLog::without_run(context);
+    let exchanges = ExchangeLog::new(context);
     let clock = RecordedClock::new(context.clock);
     let connect = |timeout| {
         let source = source(context, &server.server)?;

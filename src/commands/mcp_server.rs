@@ -52,8 +52,8 @@ pub enum McpSource {
 /// Records the messages sent to and received from a server.
 pub struct ExchangeLog<'c> {
     context: &'c Context<'c>,
-    /// The messages exchanged before the run has a folder; `None` if they are not kept.
-    before: RefCell<Option<Vec<Value>>>,
+    /// The messages exchanged before the run has a folder.
+    before: RefCell<Vec<Value>>,
     log: RefCell<Option<RunLog<'c>>>,
     /// The first error that occurred while recording.
     problem: RefCell<Option<Error>>,
@@ -63,15 +63,7 @@ pub struct ExchangeLog<'c> {
 
 impl<'c> ExchangeLog<'c> {
     /// Creates a log for use before a run has a folder.
-    pub fn before_run(context: &'c Context<'c>) -> Self {
-        Self {
-            before: RefCell::new(Some(Vec::new())),
-            ..Self::without_run(context)
-        }
-    }
-
-    /// Creates a log that keeps nothing, since no run will begin.
-    pub fn without_run(context: &'c Context<'c>) -> Self {
+    pub fn new(context: &'c Context<'c>) -> Self {
         Self {
             context,
             before: RefCell::default(),
@@ -86,7 +78,7 @@ impl<'c> ExchangeLog<'c> {
     /// # Errors
     /// Fails if the earlier messages cannot be written there.
     pub fn begin(&self, log: RunLog<'c>) -> Result<(), Error> {
-        let before = self.before.take().unwrap_or_default();
+        let before = self.before.take();
         before.iter().try_for_each(|line| log.line(MCP, line))?;
         self.log.replace(Some(log));
         Ok(())
@@ -104,10 +96,9 @@ impl<'c> ExchangeLog<'c> {
 impl McpObserver for ExchangeLog<'_> {
     fn exchanged(&self, exchange: &Exchange<'_>) {
         let Some(log) = &*self.log.borrow() else {
-            if let Some(before) = &mut *self.before.borrow_mut() {
-                // Serialization cannot fail, since all keys are strings and all numbers are finite.
-                before.push(serde_json::to_value(exchange).unwrap_or_default());
-            }
+            // Serialization cannot fail, since all keys are strings and all numbers are finite.
+            let exchange = serde_json::to_value(exchange).unwrap_or_default();
+            self.before.borrow_mut().push(exchange);
             return;
         };
         if let Err(problem) = log.line(MCP, exchange) {

@@ -173,10 +173,7 @@ impl LineReader for Rc<Screen> {
         };
         let preview = preview.map(str::to_owned);
         let asked = ToScreen::Ask { question, preview };
-        let verdict = self.answer(asked, |answer| match answer {
-            FromScreen::Answered(verdict) => Some(verdict),
-            _ => None,
-        });
+        let verdict = self.answer(asked, FromScreen::try_as_answered);
         Some(verdict.map_err(InputError::from))
     }
 
@@ -281,10 +278,7 @@ impl Screen {
     /// # Errors
     /// Fails if the user leaves instead.
     pub fn choose(&self, menu: Menu) -> Result<Option<usize>, Interrupted> {
-        self.answer(ToScreen::Choose(menu), |answer| match answer {
-            FromScreen::Chosen(chosen) => Some(chosen),
-            _ => None,
-        })
+        self.answer(ToScreen::Choose(menu), FromScreen::try_as_chosen)
     }
 
     /// Lets the user type a line; `None` if they cancel.
@@ -293,13 +287,8 @@ impl Screen {
     /// Fails if the user leaves instead.
     fn typed(&self, prompt: &str, is_secret: bool) -> Result<Option<String>, Interrupted> {
         let prompt = prompt.to_owned();
-        self.answer(
-            ToScreen::Type { prompt, is_secret },
-            |answer| match answer {
-                FromScreen::Typed(typed) => Some(typed),
-                _ => None,
-            },
-        )
+        let asked = ToScreen::Type { prompt, is_secret };
+        self.answer(asked, FromScreen::try_as_typed)
     }
 
     /// Changes the contents of the status bar.

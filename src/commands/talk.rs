@@ -174,6 +174,14 @@ pub trait Talker {
         Ok(tally.cost(tokens.unwrap_or(tally.session.spent.tokens)))
     }
 
+    /// Replaces the conversation by a summary, with `focus` in view. Returns the message for the user.
+    ///
+    /// # Errors
+    /// Fails if no summary is made.
+    fn compact(&mut self, _talk: &mut Talk<'_>, _focus: &str) -> Result<String, Failure> {
+        Ok(String::new())
+    }
+
     /// Executes one of the agent's additional commands. Returns the message for the user, if any.
     ///
     /// # Errors
@@ -256,7 +264,7 @@ impl<'t> Talk<'t> {
         }
         while !self.has_left && !agent.is_over() {
             agent.show();
-            let Some(line) = next_line::<T>(self.context, self.user, &mut self.stopped)? else {
+            let Some(line) = self.next_line::<T>()? else {
                 break;
             };
             if let Some(done) = self.take(agent, line).transpose() {
@@ -356,6 +364,40 @@ impl<'t> Talk<'t> {
         Ok(())
     }
 
+    /// Returns the next non-blank line that the user types, or `None` at the end of input. A second request to stop
+    /// shortly after the first, with no other input between, means that they want to leave.
+    ///
+    /// # Errors
+    /// Fails if the user leaves, or no input can be read.
+    fn next_line<T: Talker>(&mut self) -> Result<Option<Submission>, Failure> {
+        loop {
+            let typed = self.user.borrow_mut().request(T::PROMPT)?;
+            match typed {
+                Typed::Line(line) => {
+                    self.stopped = None;
+                    if !line.text.trim().is_empty() {
+                        return Ok(Some(line));
+                    }
+                }
+                Typed::End => return Ok(None),
+                Typed::Interrupted => {
+                    // Ctrl-C can arrive as a key or as a signal; clear the signal.
+                    let _ = self.context.interrupt.take();
+                    if T::LEAVES_AT_ONCE {
+                        return Err(Interrupted::CTRL_C.into());
+                    }
+                    let now = self.context.clock.elapsed();
+                    let at_once = |at: Duration| now.saturating_sub(at) <= AT_ONCE;
+                    if self.stopped.is_some_and(at_once) {
+                        return Err(AgentError::Interrupted(Interrupted::CTRL_C).into());
+                    }
+                    self.stopped = Some(now);
+                    self.context.notice("Ctrl-C again ends");
+                }
+            }
+        }
+    }
+
     fn execute<T: Talker>(
         &mut self,
         agent: &mut T,
@@ -379,6 +421,7 @@ impl<'t> Talk<'t> {
             Slash::Model => self.model(agent, argument)?,
             Slash::Clear => self.change_session(agent, SessionChoice::New)?,
             Slash::Resume => self.resume(agent, argument)?,
+            Slash::Compact => agent.compact(self, argument)?,
             command => return agent.execute(self, command, argument),
         }))
     }
@@ -526,44 +569,6 @@ pub fn left(session: Option<String>, talked: Result<(), Failure>) -> Result<Outc
         Ok(()) => Ok(Outcome::new(text)),
         Err(failure) if failure.error.is::<MietteDiagnostic>() => Err(failure.with_text(text)),
         Err(failure) => Err(failure),
-    }
-}
-
-/// Returns the next non-blank line that the user types, or `None` at the end of input. `stopped` is the time of their
-/// last request to stop, if no other input followed: a second one shortly after means that they want to leave.
-///
-/// # Errors
-/// Fails if the user leaves, or no input can be read.
-fn next_line<T: Talker>(
-    context: &Context<'_>,
-    user: &User,
-    stopped: &mut Option<Duration>,
-) -> Result<Option<Submission>, Failure> {
-    loop {
-        let typed = user.borrow_mut().request(T::PROMPT)?;
-        match typed {
-            Typed::Line(line) => {
-                *stopped = None;
-                if !line.text.trim().is_empty() {
-                    return Ok(Some(line));
-                }
-            }
-            Typed::End => return Ok(None),
-            Typed::Interrupted => {
-                // Ctrl-C can arrive as a key or as a signal; clear the signal.
-                let _ = context.interrupt.take();
-                if T::LEAVES_AT_ONCE {
-                    return Err(Interrupted::CTRL_C.into());
-                }
-                let now = context.clock.elapsed();
-                let at_once = |at: Duration| now.saturating_sub(at) <= AT_ONCE;
-                if stopped.is_some_and(at_once) {
-                    return Err(AgentError::Interrupted(Interrupted::CTRL_C).into());
-                }
-                *stopped = Some(now);
-                context.notice("Ctrl-C again ends");
-            }
-        }
     }
 }
 

@@ -45,24 +45,18 @@ fn end(finish: &str) -> End {
 struct Anthropic;
 
 pub(super) static ANTHROPIC: Vendor = Vendor {
-    wire: &Anthropic,
-    word: "anthropic",
-    name: "Anthropic",
-    telemetry_name: "anthropic",
     key_file: Some("anthropic-key.txt"),
     key_by_default: true,
     key_variables: &["ANTHROPIC_API_KEY"],
-    url_variable: "ANTHROPIC_BASE_URL",
     url: Some("https://api.anthropic.com"),
     max_output_tokens: Some(MAX_OUTPUT_TOKENS),
-    is_local: false,
     refuses_tiers: true,
     takes_temperature: false,
-    is_shared: false,
     is_listed: true,
     key_prefixes: &["sk-ant-"],
     key_header: ("x-api-key", ""),
     models_path: "/v1/models?limit=1000",
+    ..Vendor::of(&Anthropic, "anthropic", "Anthropic", "ANTHROPIC_BASE_URL")
 };
 
 #[derive(Serialize)]

@@ -77,25 +77,16 @@ const DEPLOYMENT_HINT: &str = "the resource has no such deployment for chat: che
 struct Azure;
 
 pub(super) static AZURE: Vendor = Vendor {
-    wire: &Azure,
-    word: "azure",
-    name: "Azure",
     telemetry_name: "azure.ai.openai",
     key_file: Some("azure-key.txt"),
     key_by_default: true,
     key_variables: &["AZURE_OPENAI_API_KEY"],
-    url_variable: "AZURE_OPENAI_BASE_URL",
-    url: None,
     // From `spec/dev-agent.md`.
     max_output_tokens: Some(4000),
-    is_local: false,
     refuses_tiers: true,
     takes_temperature: false,
-    is_shared: false,
-    is_listed: false,
-    key_prefixes: &[],
     key_header: ("api-key", ""),
-    models_path: "/models",
+    ..Vendor::of(&Azure, "azure", "Azure", "AZURE_OPENAI_BASE_URL")
 };
 
 impl Wire for Azure {

@@ -48,24 +48,14 @@ const JSON: &str = "application/json";
 struct Gemini;
 
 pub(super) static GEMINI: Vendor = Vendor {
-    wire: &Gemini,
-    word: "gemini",
-    name: "Google",
     telemetry_name: "gcp.gemini",
     key_file: Some("gemini-key.txt"),
-    key_by_default: false,
     key_variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
-    url_variable: "GOOGLE_GEMINI_BASE_URL",
     url: Some("https://generativelanguage.googleapis.com"),
-    max_output_tokens: None,
-    is_local: false,
-    refuses_tiers: false,
-    takes_temperature: true,
-    is_shared: false,
-    is_listed: false,
     key_prefixes: &["AIza", "AQ."],
     key_header: ("x-goog-api-key", ""),
     models_path: "/v1beta/models",
+    ..Vendor::of(&Gemini, "gemini", "Google", "GOOGLE_GEMINI_BASE_URL")
 };
 
 #[derive(Serialize)]

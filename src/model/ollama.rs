@@ -36,25 +36,10 @@ fn end(reason: &str) -> End {
 struct Ollama;
 
 pub(super) static OLLAMA: Vendor = Vendor {
-    wire: &Ollama,
-    word: "ollama",
-    name: "Ollama",
-    telemetry_name: "ollama",
-    key_file: None,
-    key_by_default: false,
-    key_variables: &[],
-    url_variable: "OLLAMA_HOST",
     url: Some("http://127.0.0.1:11434"),
-    max_output_tokens: None,
     is_local: true,
-    refuses_tiers: false,
-    takes_temperature: true,
-    is_shared: false,
-    is_listed: false,
-    key_prefixes: &[],
-    // Ollama itself needs no key; a proxy in front of it may.
-    key_header: ("authorization", "Bearer "),
     models_path: "/api/tags",
+    ..Vendor::of(&Ollama, "ollama", "Ollama", "OLLAMA_HOST")
 };
 
 /// A line of a stream, or a whole answer.

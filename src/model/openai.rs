@@ -44,24 +44,12 @@ fn end(finish: &str) -> End {
 pub(super) struct OpenAi;
 
 pub(super) static OPENAI: Vendor = Vendor {
-    wire: &OpenAi,
-    word: "openai",
-    name: "OpenAI",
-    telemetry_name: "openai",
     key_file: Some("openai-key.txt"),
-    key_by_default: false,
     key_variables: &["OPENAI_API_KEY"],
-    url_variable: "OPENAI_BASE_URL",
     url: Some("https://api.openai.com/v1"),
-    max_output_tokens: None,
-    is_local: false,
-    refuses_tiers: false,
-    takes_temperature: true,
     is_shared: true,
-    is_listed: false,
     key_prefixes: &["sk-proj-", "sk-svcacct-"],
-    key_header: ("authorization", "Bearer "),
-    models_path: "/models",
+    ..Vendor::of(&OpenAi, "openai", "OpenAI", "OPENAI_BASE_URL")
 };
 
 #[derive(Serialize)]

@@ -168,6 +168,37 @@ pub struct Vendor {
     pub models_path: &'static str,
 }
 
+impl Vendor {
+    /// Returns a vendor without a key file and a server of its own, whose server decides all else.
+    pub(super) const fn of(
+        wire: &'static dyn Wire,
+        word: &'static str,
+        name: &'static str,
+        url_variable: &'static str,
+    ) -> Self {
+        Self {
+            wire,
+            word,
+            name,
+            telemetry_name: word,
+            key_file: None,
+            key_by_default: false,
+            key_variables: &[],
+            url_variable,
+            url: None,
+            max_output_tokens: None,
+            is_local: false,
+            refuses_tiers: false,
+            takes_temperature: true,
+            is_shared: false,
+            is_listed: false,
+            key_prefixes: &[],
+            key_header: ("authorization", "Bearer "),
+            models_path: "/models",
+        }
+    }
+}
+
 /// Assembles a streamed answer into the JSON that the server would have sent as a whole.
 pub(super) trait Assembler {
     /// Processes the data of an event, and passes its text to `listener`.

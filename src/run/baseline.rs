@@ -57,9 +57,8 @@ impl BuildOptions<'_> {
 
     /// Returns the trees that have passed with these build options.
     pub fn passed_trees<'c>(&self, context: &'c Context<'_>) -> PassedTrees<'c> {
-        let Self { sandbox, hosts, .. } = self;
         let (passed, sockets) = (context.sandbox.passed, context.sandbox.allowed_sockets);
-        let how = format!("{sandbox:?} {hosts:?} {passed:?} {sockets:?}");
+        let how = format!("{self:?} {passed:?} {sockets:?}");
         PassedTrees::new(&context.project, how)
     }
 

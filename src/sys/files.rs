@@ -166,7 +166,7 @@ pub(crate) enum Links {
 /// # Errors
 /// Fails if the path is not a regular file or cannot be opened.
 pub(crate) fn open(path: &Path, links: Links) -> io::Result<File> {
-    open_by(CWD, path, links, OFlags::RDONLY, 0)
+    Ok(open_sized(CWD, path, links, OFlags::RDONLY, 0)?.0)
 }
 
 /// Like [`open`], but in an open directory and without following a link.
@@ -174,7 +174,7 @@ pub(crate) fn open(path: &Path, links: Links) -> io::Result<File> {
 /// # Errors
 /// Same as [`open`].
 pub(crate) fn open_in(directory: impl AsFd, name: impl AsRef<Path>) -> io::Result<File> {
-    open_by(directory, name.as_ref(), Links::Refused, OFlags::RDONLY, 0)
+    Ok(open_sized(directory, name.as_ref(), Links::Refused, OFlags::RDONLY, 0)?.0)
 }
 
 /// Like [`open`], but returns `None` if it is not a regular file.
@@ -279,7 +279,7 @@ pub(crate) fn create_new_in(
     mode: RawMode,
 ) -> io::Result<File> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
-    open_by(directory, name.as_ref(), Links::Refused, flags, mode)
+    Ok(open_sized(directory, name.as_ref(), Links::Refused, flags, mode)?.0)
 }
 
 /// Opens a file for appending, and creates it if it is missing. Never follows a link.
@@ -296,7 +296,7 @@ pub(crate) fn append(path: &Path) -> io::Result<File> {
 /// Same as [`append`].
 pub(crate) fn append_in(directory: impl AsFd, name: impl AsRef<Path>) -> io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE;
-    open_by(directory, name.as_ref(), Links::Refused, flags, 0o666)
+    Ok(open_sized(directory, name.as_ref(), Links::Refused, flags, 0o666)?.0)
 }
 
 /// Opens one of the program's own files for reading and appending. A missing file is created, accessible only to its
@@ -306,7 +306,7 @@ pub(crate) fn append_in(directory: impl AsFd, name: impl AsRef<Path>) -> io::Res
 /// Fails if the path is not a regular file or cannot be created.
 pub(crate) fn append_private(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE;
-    open_by(CWD, path, Links::Refused, flags, 0o600)
+    Ok(open_sized(CWD, path, Links::Refused, flags, 0o600)?.0)
 }
 
 /// Opens a lock file. A missing file is created, accessible only to its owner.
@@ -315,7 +315,7 @@ pub(crate) fn append_private(path: &Path) -> io::Result<File> {
 /// Fails if the path is not a regular file or cannot be created.
 pub(crate) fn open_to_lock(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDWR | OFlags::CREATE;
-    open_by(CWD, path, Links::Refused, flags, 0o600)
+    Ok(open_sized(CWD, path, Links::Refused, flags, 0o600)?.0)
 }
 
 /// Writes to a pipe or device that the user has named. Follows links such as `/dev/stdout`, and gives up if no process
@@ -376,16 +376,6 @@ fn too_large(max_bytes: u64) -> io::Error {
         io::ErrorKind::FileTooLarge,
         format!("it is larger than {limit}"),
     )
-}
-
-fn open_by(
-    directory: impl AsFd,
-    path: &Path,
-    links: Links,
-    flags: OFlags,
-    mode: RawMode,
-) -> io::Result<File> {
-    open_sized(directory, path, links, flags, mode).map(|(file, _)| file)
 }
 
 /// Opens a regular file; returns its size, too.

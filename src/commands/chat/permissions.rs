@@ -237,20 +237,13 @@ pub fn words_of(choice: &Choice) -> String {
 
 /// Returns the permanent choice in a verdict; `None` if it applies only once.
 pub fn remembered(question: &Question, verdict: &Verdict) -> Option<Choice> {
-    let tool = || question.tool.clone();
-    let (choice, may_be_permanent) = match verdict.answer {
-        Answer::Yes if question.rules.is_empty() => (
-            Choice::Tool(tool(), PermissionAction::Always),
-            question.may_be_permanent,
-        ),
-        Answer::Yes => (
-            Choice::Commands(question.rules.clone()),
-            question.may_be_permanent,
-        ),
-        Answer::No | Answer::Instead(_) => (
-            Choice::Tool(tool(), PermissionAction::Never),
-            question.may_forbid,
-        ),
+    let (action, may_be_permanent) = match verdict.answer {
+        Answer::Yes => (PermissionAction::Always, question.may_be_permanent),
+        Answer::No | Answer::Instead(_) => (PermissionAction::Never, question.may_forbid),
+    };
+    let choice = match (action, &*question.rules) {
+        (PermissionAction::Always, [_, ..]) => Choice::Commands(question.rules.clone()),
+        _ => Choice::Tool(question.tool.clone(), action),
     };
     (verdict.is_for_good && may_be_permanent).then_some(choice)
 }

@@ -234,7 +234,6 @@ impl Talker for Chat<'_, '_> {
                 }
                 return Ok(None);
             }
-            Slash::Compact => proposals::compact(self.place, argument)?,
             Slash::Login => self.login(argument)?,
             Slash::Logout => self.reopen(login::log_out(self.place.context)?),
             Slash::Init => self.init(talk)?,
@@ -244,6 +243,10 @@ impl Talker for Chat<'_, '_> {
     }
 
     /// Executes a user-defined command with the model that it names, then returns to the previous model.
+    fn compact(&mut self, _talk: &mut Talk<'_>, focus: &str) -> Result<String, Failure> {
+        proposals::compact(self.place, focus)
+    }
+
     fn execute_own(
         &mut self,
         talk: &mut Talk<'_>,

@@ -37,7 +37,6 @@ use crate::commands::error::CommandError;
 use crate::commands::screen::with_user;
 use crate::commands::sessions as listing;
 use crate::commands::stored_session::SessionChoice;
-use crate::commands::talk::slash::Slash;
 use crate::commands::talk::{SessionFacts, Talk, Talker, Unfinished, left};
 use crate::commands::workspace::{AgentOptions, PROOF_TIMEOUT, Workspace, home};
 use crate::model::{Origin, Purpose, ToolForm};
@@ -220,17 +219,9 @@ impl Talker for Developer<'_, '_> {
         Ok(())
     }
 
-    fn execute(
-        &mut self,
-        talk: &mut Talk<'_>,
-        command: Slash,
-        focus: &str,
-    ) -> Result<Option<String>, Failure> {
-        if command != Slash::Compact {
-            return Ok(None);
-        }
+    fn compact(&mut self, talk: &mut Talk<'_>, focus: &str) -> Result<String, Failure> {
         if !self.place.is_begun() {
-            return Ok(Some(NOTHING_TO_COMPACT.to_owned()));
+            return Ok(NOTHING_TO_COMPACT.to_owned());
         }
         let form = self.place.models.first.spec.tools.unwrap_or_default();
         let done = compact(
@@ -240,7 +231,7 @@ impl Talker for Developer<'_, '_> {
             (SUMMARIZER, focus),
         );
         talk.spend(&done);
-        Ok(Some(done?.summary))
+        Ok(done?.summary)
     }
 }
 

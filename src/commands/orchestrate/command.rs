@@ -141,7 +141,7 @@ fn serve(
 /// Connects to the server, and works until the run has its report.
 fn carry_out(place: &OrchestratePlace<'_>, answers: AnswerSource<'_>) -> Result<Outcome, Failure> {
     let context = place.context;
-    let exchanges = ExchangeLog::before_run(context);
+    let exchanges = ExchangeLog::new(context);
     // Connect before the model is asked, so that an unreachable server costs nothing.
     let clock = RecordedClock::new(context.clock);
     let client = connect(

@@ -25,7 +25,6 @@ use crate::commands::answers::AnswerSource;
 use crate::commands::error::CommandError;
 use crate::commands::screen::with_user;
 use crate::commands::stored_session::{SessionChoice, SessionLog as _};
-use crate::commands::talk::slash::Slash;
 use crate::commands::talk::tally::Tally;
 use crate::commands::talk::{SessionFacts, Talk, Talker, Unfinished, left};
 use crate::commands::workspace::{AgentOptions, check_project, home};
@@ -304,21 +303,13 @@ impl Talker for Worker<'_> {
         Ok(tally.cost_of_session())
     }
 
-    fn execute(
-        &mut self,
-        talk: &mut Talk<'_>,
-        command: Slash,
-        focus: &str,
-    ) -> Result<Option<String>, Failure> {
-        if command != Slash::Compact {
-            return Ok(None);
-        }
+    fn compact(&mut self, talk: &mut Talk<'_>, focus: &str) -> Result<String, Failure> {
         let base = &self.place.base;
         if base.stored.is_under_way() {
-            return Ok(Some(UNDER_WAY.to_owned()));
+            return Ok(UNDER_WAY.to_owned());
         }
         if base.stored.conversation().history.is_empty() {
-            return Ok(Some(NOTHING_TO_COMPACT.to_owned()));
+            return Ok(NOTHING_TO_COMPACT.to_owned());
         }
         let setup = AgentSetup {
             advice: AgentError::hint_without_config,
@@ -326,7 +317,7 @@ impl Talker for Worker<'_> {
         };
         let done = compact(self.context, setup, &PROTOCOL, (SUMMARY, focus));
         talk.spend(&done);
-        Ok(Some(done?.summary))
+        Ok(done?.summary)
     }
 
     fn is_over(&self) -> bool {

@@ -89,43 +89,29 @@ impl ScreenSender {
 }
 
 /// Merges `message` into the last waiting one, or returns it.
-fn join(last: &mut ToScreen, message: ToScreen) -> Option<ToScreen> {
-    match (last, message) {
+fn join(last: &mut ToScreen, mut message: ToScreen) -> Option<ToScreen> {
+    match (&mut *last, &mut message) {
         (
             ToScreen::Event(Event::Receiving {
-                piece,
-                is_thought,
-                output_tokens,
-                thought_tokens,
-                spent,
+                piece, is_thought, ..
             }),
             ToScreen::Event(Event::Receiving {
                 piece: more,
                 is_thought: of_thought,
-                output_tokens: output,
-                thought_tokens: thought,
-                spent: cost,
+                ..
             }),
-        ) if *is_thought == of_thought => {
-            piece.push_str(&more);
-            (*output_tokens, *thought_tokens, *spent) = (output, thought, cost);
-            None
+        ) if is_thought == of_thought => {
+            piece.push_str(more);
+            std::mem::swap(piece, more);
         }
-        (ToScreen::Event(Event::Printed(text)), ToScreen::Event(Event::Printed(more))) => {
-            // Each message contains the end of the whole output so far.
-            *text = more;
-            None
-        }
-        (ToScreen::Status(status), ToScreen::Status(newer)) => {
-            *status = newer;
-            None
-        }
-        (ToScreen::Todos(todos), ToScreen::Todos(newer)) => {
-            *todos = newer;
-            None
-        }
-        (_, message) => Some(message),
+        // Each message contains the end of the whole output so far.
+        (ToScreen::Event(Event::Printed(_)), ToScreen::Event(Event::Printed(_)))
+        | (ToScreen::Status(_), ToScreen::Status(_))
+        | (ToScreen::Todos(_), ToScreen::Todos(_)) => {}
+        _ => return Some(message),
     }
+    *last = message;
+    None
 }
 
 /// The screen's end of the channel.

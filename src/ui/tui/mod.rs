@@ -27,6 +27,7 @@ pub mod theme;
 pub mod transcript;
 
 use ratatui::style::Style;
+use strum::EnumTryAs;
 
 use crate::model::message::Image;
 use crate::record::event::Event;
@@ -81,7 +82,7 @@ pub enum ToScreen {
 }
 
 /// A message from the screen to the engine.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, EnumTryAs)]
 pub enum FromScreen {
     /// A submitted line: a request, `/command` or `!command`.
     Line(Submission),

@@ -44,10 +44,7 @@ pub fn render(todos: &[Todo], area: Rect, buf: &mut Buffer) {
     let width = usize::from(inner.width).saturating_sub(3).max(1);
     let lines = |todo: &Todo| {
         let text = wrapped(&one_line(todo.shown()), width).into_iter();
-        let lines = text.enumerate().map(|(at, text)| {
-            let mark = if at == 0 { mark(todo) } else { " " };
-            line(mark, text, todo)
-        });
+        let lines = text.enumerate().map(|(at, text)| line(at == 0, text, todo));
         lines.collect::<Vec<_>>()
     };
     let all: Vec<Vec<Line<'_>>> = todos.iter().map(lines).collect();
@@ -74,7 +71,7 @@ pub fn render_lines(todos: &[Todo], area: Rect, buf: &mut Buffer) {
         // Show the previous todo, which was just completed, as well.
         Some(most) => current(todos).saturating_sub(1).min(most),
     };
-    let row = |todo: &Todo| line(mark(todo), one_line(todo.shown()), todo);
+    let row = |todo: &Todo| line(true, one_line(todo.shown()), todo);
     let mut lines: Vec<_> = todos.iter().skip(first).take(room).map(row).collect();
     let more = todos.len().saturating_sub(first + room);
     if more > 0 && room > 1 {
@@ -96,26 +93,17 @@ fn current(todos: &[Todo]) -> usize {
     first.unwrap_or(todos.len().saturating_sub(1))
 }
 
-fn mark(todo: &Todo) -> &'static str {
-    match todo.status {
-        TodoStatus::Pending => "☐",
-        TodoStatus::InProgress => "▶",
-        TodoStatus::Completed => "☒",
-    }
-}
-
-fn line(mark: &'static str, text: String, todo: &Todo) -> Line<'static> {
-    let (sign, words) = match todo.status {
-        TodoStatus::Pending => (theme::DIM, theme::PLAIN),
-        TodoStatus::InProgress => (theme::ACCENT, theme::ACCENT.add_modifier(Modifier::BOLD)),
-        TodoStatus::Completed => (
-            theme::SUCCESS,
-            theme::DIM.add_modifier(Modifier::CROSSED_OUT),
-        ),
+/// Returns a line of a todo; the first one has its mark.
+fn line(is_first: bool, text: String, todo: &Todo) -> Line<'static> {
+    let (mark, sign, words, modifier) = match todo.status {
+        TodoStatus::Pending => ("☐", theme::DIM, theme::PLAIN, Modifier::empty()),
+        TodoStatus::InProgress => ("▶", theme::ACCENT, theme::ACCENT, Modifier::BOLD),
+        TodoStatus::Completed => ("☒", theme::SUCCESS, theme::DIM, Modifier::CROSSED_OUT),
     };
+    let mark = if is_first { mark } else { " " };
     Line::from(vec![
         Span::styled(format!(" {mark} "), sign),
-        Span::styled(text, words),
+        Span::styled(text, words.add_modifier(modifier)),
     ])
 }
 

@@ -15,32 +15,14 @@ use crate::sys::numbers::{counted, elapsed};
 use crate::sys::text::{text_width, truncated};
 use crate::ui::blocks::one_line;
 
-/// An animation, with the frames and interval of cli-spinners.
-#[derive(Debug, PartialEq, Eq)]
-struct Frames {
-    interval: Duration,
-    frames: &'static [&'static str],
-}
-
-const DOTS: Frames = Frames {
-    interval: Duration::from_millis(80),
-    frames: &["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"],
-};
-const ARC: Frames = Frames {
-    interval: Duration::from_millis(100),
-    frames: &["◜", "◠", "◝", "◞", "◡", "◟"],
-};
-const BOUNCING_BAR: Frames = Frames {
-    interval: Duration::from_millis(80),
-    frames: &[
-        "[    ]", "[=   ]", "[==  ]", "[=== ]", "[====]", "[ ===]", "[  ==]", "[   =]", "[    ]",
-        "[   =]", "[  ==]", "[ ===]", "[====]", "[=== ]", "[==  ]", "[=   ]",
-    ],
-};
-const LINE: Frames = Frames {
-    interval: Duration::from_millis(130),
-    frames: &["-", "\\", "|", "/"],
-};
+// The frames of animations, as cli-spinners has them.
+const DOTS: &[&str] = &["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+const ARC: &[&str] = &["◜", "◠", "◝", "◞", "◡", "◟"];
+const BOUNCING_BAR: &[&str] = &[
+    "[    ]", "[=   ]", "[==  ]", "[=== ]", "[====]", "[ ===]", "[  ==]", "[   =]", "[    ]",
+    "[   =]", "[  ==]", "[ ===]", "[====]", "[=== ]", "[==  ]", "[=   ]",
+];
+const LINE: &[&str] = &["-", "\\", "|", "/"];
 
 /// The messages after the animation, each with the time from which it is shown.
 const MESSAGES: [(Duration, &str); 5] = [
@@ -135,12 +117,15 @@ impl Waiting {
         }
     }
 
-    fn frames(&self) -> (&'static Frames, Color) {
+    /// Returns the duration of a frame in milliseconds, the frames, and their color.
+    fn frames(&self) -> (u128, &'static [&'static str], Color) {
         match self {
-            Self::Thinking | Self::Counting { .. } => (&DOTS, Color::Cyan),
-            Self::Tool { .. } | Self::File { .. } | Self::Progress { .. } => (&ARC, Color::Yellow),
-            Self::Api { .. } => (&BOUNCING_BAR, Color::Blue),
-            Self::Streaming { .. } => (&LINE, Color::Green),
+            Self::Thinking | Self::Counting { .. } => (80, DOTS, Color::Cyan),
+            Self::Tool { .. } | Self::File { .. } | Self::Progress { .. } => {
+                (100, ARC, Color::Yellow)
+            }
+            Self::Api { .. } => (80, BOUNCING_BAR, Color::Blue),
+            Self::Streaming { .. } => (130, LINE, Color::Green),
         }
     }
 
@@ -190,16 +175,16 @@ pub struct Wait {
 impl Wait {
     /// Returns the current animation frame and the whole seconds waited; a change requires a redraw.
     pub fn frame(&self, now: Duration) -> (usize, u64) {
-        let (frames, _) = self.waiting.frames();
+        let (interval, frames, _) = self.waiting.frames();
         let waited = now.saturating_sub(self.since);
-        let turned = waited.as_millis() / frames.interval.as_millis().max(1);
-        let frame = usize::try_from(turned).unwrap_or_default() % frames.frames.len();
+        let turned = waited.as_millis() / interval;
+        let frame = usize::try_from(turned).unwrap_or_default() % frames.len();
         (frame, waited.as_secs())
     }
 
     /// Returns the time until the next frame.
     pub fn next_frame(&self, now: Duration) -> Duration {
-        let interval = self.waiting.frames().0.interval.as_millis().max(1);
+        let (interval, ..) = self.waiting.frames();
         let waited = now.saturating_sub(self.since).as_millis();
         let left = u64::try_from(interval - waited % interval);
         Duration::from_millis(left.unwrap_or_default())
@@ -207,8 +192,8 @@ impl Wait {
 
     /// Draws the wait on a line, and its details on a second one if there is room.
     pub fn render(&self, now: Duration, vendor: &str, area: Rect, buf: &mut Buffer) {
-        let (frames, color) = self.waiting.frames();
-        let frame = frames.frames[self.frame(now).0];
+        let (_, frames, color) = self.waiting.frames();
+        let frame = frames[self.frame(now).0];
         let waited = now.saturating_sub(self.since);
         let line = |smart: &str, hint: &'static str| {
             Line::from(vec![
