@@ -188,7 +188,7 @@ fn the_record_distinguishes_edits_that_change_nothing_from_others() {
     );
     let server = ModelServer::gemini(&["^^^src/main.rs\nfn main() { main() }\n^^^end\n"]);
     let run = project.with(&server).run(&["--require-edits"]).exits(5);
-    run.says(&["the change is rejected: the files are as they were before the run"]);
+    run.says(&["the change is rejected: all files that a reply named are as they were"]);
     let server = ModelServer::gemini(&["^^^gone\n^^^delete\n"]);
     let run = TestProject::new().with(&server).run(&[]).exits(0);
     assert_eq!(run.result()["edits"], "same");

@@ -325,9 +325,11 @@ impl Conversation {
         self.truncation = None;
     }
 
-    /// Returns the messages added since `before`, an earlier state of the conversation.
+    /// Returns the messages added since `before`, an earlier state of the conversation. Its messages about faults may be
+    /// gone.
     pub fn since(&self, before: &Self) -> impl Iterator<Item = &HistoryMessage> + Clone {
-        let known = before.earlier.len() + before.history.len();
+        let is_lasting = |message: &&HistoryMessage| !message.is_fault;
+        let known = before.earlier.len() + before.history.iter().filter(is_lasting).count();
         self.earlier.iter().chain(&self.history).skip(known)
     }
 
@@ -495,6 +497,20 @@ mod tests {
         conversation.say(HistoryMessage::of_agent(content));
         conversation.say(HistoryMessage::of_tool("DONE", "call-1", "Audit: PASS"));
         assert_eq!(conversation.recap().unwrap(), "> do it\n> well\n\nIt is.");
+    }
+
+    #[test]
+    fn a_reply_since_an_earlier_state_is_seen_whatever_was_forgotten_or_summed_up() {
+        let mut before = Conversation::default();
+        before.request("one");
+        before.say(HistoryMessage::of_fault("line 1"));
+        let mut conversation = before.clone();
+        conversation.request("two");
+        assert!(conversation.is_unanswered_since(&before));
+        conversation.say(HistoryMessage::of_agent("Well."));
+        assert!(!conversation.is_unanswered_since(&before));
+        conversation.sum_up(HistoryMessage::summary("all", &[]));
+        assert!(!conversation.is_unanswered_since(&before));
     }
 
     #[test]

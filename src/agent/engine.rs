@@ -240,6 +240,8 @@ impl Agent<'_> {
         };
         self.reset_failures(&mut work.progress);
         let next = self.carry_out_all(&calls, tools, work)?;
+        // The model learns of its errors only after the reply, so they are one failure.
+        self.check_tries(&mut work.progress)?;
         if let Some(note) = turn.note {
             work.conversation.say(HistoryMessage::note(note));
         }
@@ -285,11 +287,10 @@ impl Agent<'_> {
         }
         let rest = calls.get(MAX_CALLS..).unwrap_or_default();
         self.skip_calls(rest, TOO_MANY, work.conversation);
-        self.check_tries(&mut work.progress)?;
         Ok(Next::GoOn)
     }
 
-    /// Counts a reply whose last call has failed as one failure, since the model learns of its errors only afterwards.
+    /// Counts a reply whose last call has failed, if replies are counted.
     ///
     /// # Errors
     /// Fails if there were too many failures in a row.
@@ -335,6 +336,8 @@ impl Agent<'_> {
         let used = self.env.carry_out(call, subject, (tool, verb), done)?;
         let (words, failed) = (used.text, used.failure.is_some());
         if used.output.is_end {
+            // The end is what counts.
+            work.progress.failed = None;
             let by = Some((call.name.clone(), call.id.clone()));
             return self.end(Ended { words, by }, work);
         }
@@ -350,6 +353,9 @@ impl Agent<'_> {
             ..HistoryMessage::of_tool(&call.name, &call.id, message)
         });
         work.progress.count(call, used.failure);
+        if self.tool_tries != ToolTries::AsReplies {
+            self.check_tries(&mut work.progress)?;
+        }
         Ok(Next::GoOn)
     }
 

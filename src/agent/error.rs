@@ -198,14 +198,12 @@ impl AgentError {
         matches!(Self::of(error), Some(Self::Left))
     }
 
-    /// Returns whether a request that ended so must not stay in the conversation, since the model would refuse it again
-    /// with the next one, or it is too long. `is_unanswered`: the model had not replied to it.
-    pub fn rules_out(&self, is_unanswered: bool) -> bool {
+    /// Returns whether a request that ended so before the model has replied to it must not stay in the conversation: the
+    /// model would refuse it again with the next one, or it is too long.
+    pub fn rules_out(&self) -> bool {
         match self {
-            Self::Model(error) => {
-                error.is_refusal() || is_unanswered && error.is_context_exceeded()
-            }
-            Self::TooLong { .. } | Self::NotCompressed { .. } => is_unanswered,
+            Self::Model(error) => error.is_refusal() || error.is_context_exceeded(),
+            Self::TooLong { .. } | Self::NotCompressed { .. } => true,
             _ => false,
         }
     }
@@ -218,7 +216,7 @@ impl AgentError {
         }
     }
 
-    /// Returns the hint for an error of an agent whose model `dev`'s `config.json` does not name.
+    /// Returns the hint for an error of an agent whose settings, if any, do not name the model.
     pub fn hint_without_config(error: &Error) -> Option<String> {
         match Self::of(error) {
             Some(Self::Model(error)) => Some(error.hint_for_agent()),

@@ -175,9 +175,10 @@ fn end(
         // Changes that resumed runs left on disk are part of this change.
         _ if !tree.is_as_before() => run.record.tree = TreeState::Changed,
         Ok(_) => {
-            run.record.tree = TreeState::Unchanged;
-            let edits = run.record.edits.filter(|_| cli.replies.require_edits);
-            if edits.is_some() {
+            if tree.has_changed_nothing() {
+                run.record.tree = TreeState::Unchanged;
+            }
+            if cli.replies.require_edits && run.record.edits.is_some() {
                 result = Err(CommandError::NothingChanged.into());
             }
         }

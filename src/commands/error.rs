@@ -76,9 +76,9 @@ pub(crate) enum CommandError {
         help("read the model's reply in the run's folder, and say in the query what to change")
     )]
     NoEdits,
-    /// The repairs have taken back all edits although some are required.
+    /// Repairs or builds have taken back all edits although some are required.
     #[error(
-        "the change is rejected: the files are as they were before the run, and `--require-edits`, or `require_edits` in `.code-commit.json`, wants edits"
+        "the change is rejected: all files that a reply named are as they were before the run, and `--require-edits`, or `require_edits` in `.code-commit.json`, wants edits"
     )]
     #[diagnostic(
         code("reply-rejected/no-edits"),

@@ -69,7 +69,7 @@ impl SupervisedChild {
             descriptors::send(&line, passed)?;
         }
         command
-            .arg(place.command())
+            .arg(<&str>::from(place))
             .stdin(OwnedFd::from(theirs))
             .stdout(Stdio::null());
         prepare(&mut command, root, env);

@@ -12,7 +12,6 @@
 //! the line closes then. An unsandboxed command can break the last guarantee by killing its supervisor; the program
 //! then ends the command itself (see `subreaper`), unless it was killed too.
 
-use std::ffi::OsStr;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -23,6 +22,7 @@ use std::time::Duration;
 
 use rustix::event::PollFlags;
 use rustix::process::{Pid, Signal};
+use strum::{EnumString, IntoStaticStr};
 
 use super::process_tree::{ProcessTree, Scope};
 use super::wire::{CommandStatus, Leftovers, MAX_REQUEST, Notice, SpawnRequest, Streams};
@@ -40,29 +40,16 @@ const PAUSE: Duration = Duration::from_secs(1);
 const TICK: Duration = Duration::from_millis(10);
 
 /// The side of the sandbox on which a supervisor process runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Its name is the argument that starts this program as such a supervisor; `main` checks for it before it parses a
+/// command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr)]
 pub enum SupervisorPlace {
     /// The inside of a sandbox, as its first process.
+    #[strum(serialize = "inside-sandbox")]
     Sandbox,
     /// The outside of any sandbox, next to the command.
+    #[strum(serialize = "beside-command")]
     Outside,
-}
-
-impl SupervisorPlace {
-    /// Returns the argument that starts this program as such a supervisor.
-    pub fn command(self) -> &'static str {
-        match self {
-            Self::Sandbox => "inside-sandbox",
-            Self::Outside => "beside-command",
-        }
-    }
-
-    /// Returns the place named by this argument. `main` checks for it before it parses a command line.
-    pub fn of_command(command: &OsStr) -> Option<Self> {
-        [Self::Sandbox, Self::Outside]
-            .into_iter()
-            .find(|place| command == place.command())
-    }
 }
 
 /// Supervises the command requested over the line (standard input). Returns once none of its processes is left.
@@ -290,11 +277,8 @@ mod tests {
     #[test]
     fn a_place_is_known_by_its_command() {
         for place in [SupervisorPlace::Sandbox, SupervisorPlace::Outside] {
-            assert_eq!(
-                SupervisorPlace::of_command(place.command().as_ref()),
-                Some(place)
-            );
+            assert_eq!(<&str>::from(place).parse(), Ok(place));
         }
-        assert_eq!(SupervisorPlace::of_command("commit".as_ref()), None);
+        assert!("commit".parse::<SupervisorPlace>().is_err());
     }
 }

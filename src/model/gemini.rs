@@ -105,7 +105,7 @@ fn thinking(spec: &ModelSpec, has_tools: bool) -> Option<Value> {
         High | XHigh => (High, 24_576),
         Max => (High, 32_768),
     });
-    let (words, tokens) = if spec.id.starts_with("gemini-2") {
+    let (words, tokens) = if is_version_2(spec) {
         (Option::None, effort.map(|(_, tokens)| tokens))
     } else {
         (effort.map(|(word, _)| word), Option::None)
@@ -116,6 +116,10 @@ fn thinking(spec: &ModelSpec, has_tools: bool) -> Option<Value> {
         "includeThoughts": (has_tools && !spec.id.starts_with("gemini-2.0")).then_some(true),
     }));
     (config != json!({})).then_some(config)
+}
+
+fn is_version_2(spec: &ModelSpec) -> bool {
+    spec.id.starts_with("gemini-2")
 }
 
 #[derive(Deserialize, Default)]
@@ -363,7 +367,7 @@ fn content<'a>(
     calls: &mut CallsById<'a>,
 ) -> GeminiContent<'a> {
     let is_models = message.role == Role::Assistant;
-    let unsigned = (!spec.id.starts_with("gemini-2")).then_some(UNSIGNED);
+    let unsigned = (!is_version_2(spec)).then_some(UNSIGNED);
     GeminiContent {
         role: Some(if is_models { "model" } else { "user" }),
         parts: parts(message, unsigned, calls),

@@ -157,8 +157,6 @@ pub enum Origin {
     Overridden,
     /// Not built in: from `models.json` or a server's list.
     Added,
-    /// From the settings of `dev`, which name its server.
-    Settings,
 }
 
 /// The reasoning effort, in OpenAI's terms.

@@ -181,7 +181,8 @@ fn has_content(file: &Path, found: &Metadata, id: &ObjectId, kind: Kind) -> bool
         hasher.update(content);
         hasher.try_finalize().is_ok_and(|hash| hash == *id)
     };
-    is_recorded(&content) || is_recorded(&content.replace("\r\n", "\n"))
+    let has_crlf = content.contains_str("\r\n");
+    is_recorded(&content) || has_crlf && is_recorded(&content.replace("\r\n", "\n"))
 }
 
 /// Returns the files that git neither tracks nor ignores.

@@ -155,7 +155,7 @@ fn own_spec(name: &str, url: &str, table: &ModelTable) -> ModelSpec {
     ModelSpec {
         base_url: Some(url.to_owned()),
         key_file: None,
-        origin: Origin::Settings,
+        origin: Origin::Added,
         ..known.cloned().unwrap_or_else(new)
     }
 }

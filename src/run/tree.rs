@@ -146,10 +146,15 @@ impl<'c> RunTree<'c> {
         self.changed().chain(resumed).collect()
     }
 
+    /// Returns whether every file is in its state before the run itself.
+    pub fn has_changed_nothing(&self) -> bool {
+        self.undo_log.changes().are_none()
+    }
+
     /// Returns whether every file is in its state before the run, and before those that it resumes.
     pub fn is_as_before(&self) -> bool {
         if self.resumed.is_empty() {
-            return self.undo_log.changes().are_none();
+            return self.has_changed_nothing();
         }
         let mut disk = DiskFiles::below(&self.root);
         let mut changed = self.changed_in_all().into_iter();

@@ -76,13 +76,13 @@ impl PathError {
     }
 }
 
-/// Creates an unnamed file for a program's short output: in memory, if the system supports that.
+/// Creates an unnamed file for a program's short output: in memory, if the system allows that.
 pub(crate) fn nameless() -> io::Result<File> {
     #[cfg(target_os = "linux")]
-    let file = memfd_create("output", MemfdFlags::CLOEXEC)?.into();
-    #[cfg(not(target_os = "linux"))]
-    let file = tempfile::tempfile()?;
-    Ok(file)
+    if let Ok(file) = memfd_create("output", MemfdFlags::CLOEXEC) {
+        return Ok(file.into());
+    }
+    tempfile::tempfile()
 }
 
 /// Returns whether the path is a directory itself, not a link to one.

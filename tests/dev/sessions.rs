@@ -51,11 +51,18 @@ fn a_session_is_kept_for_its_user_alone_and_can_be_resumed() {
 fn a_request_that_the_model_refuses_or_that_is_too_long_does_not_stay() {
     let mut refusal = openai("");
     refusal["choices"][0]["finish_reason"] = "content_filter".into();
-    let done = streamed(&done());
-    let summary = streamed("What was done.");
-    let server = ModelServer::start([Answer::json(&refusal), summary, done, streamed(PASS)]);
+    let server = ModelServer::start([
+        streamed(&done()),
+        streamed(PASS),
+        Answer::json(&refusal),
+        streamed("What was done."),
+        streamed(&done()),
+        streamed(PASS),
+    ]);
     let agent = AgentProject::new(&server).configured(&json!({"maxContextTokens": 8000}));
-    agent.work("say xyzzy").exits(4);
+    agent.work("a first one").exits(0);
+    agent.run(&["--resume", "-p", "say xyzzy"]).exits(4);
+    assert_eq!(agent.session()["state"], "complete", "the first request");
     let long = "plugh ".repeat(16000);
     agent.run(&["--resume", "-p", &long]).exits(4);
     agent.run(&["--resume", "-p", "hello"]).exits(0);

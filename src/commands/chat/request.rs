@@ -94,9 +94,13 @@ pub fn work(
             Ok(agent.work_on_request(conversation, request)?.words)
         });
         let is_unanswered = conversation.is_unanswered_since(&before);
-        // A picture that the server cannot read would come with each further request.
-        let is_rejected = |error: &AgentError| matches!(error, AgentError::Model(error) if is_unanswered && error.is_bad_request());
-        if matches!(&result, Err(error) if error.rules_out(is_unanswered) || is_rejected(error)) {
+        let is_taken_out = |error: &AgentError| match error {
+            // What is refused may be anything since the request; a picture would come with each further request.
+            AgentError::Model(error) if error.is_refusal() => true,
+            AgentError::Model(error) if error.is_bad_request() => is_unanswered,
+            error => is_unanswered && error.rules_out(),
+        };
+        if result.as_ref().is_err_and(is_taken_out) {
             place.meter.estimated(used, &before);
             if !run.is_in_scratch() {
                 known.taken_out(&run.changed(), &commands(conversation.since(&before)));

@@ -3,7 +3,7 @@
 //! A profile: it selects the parts of the engine that make up the agent. [`crate::agent`] connects them; sessions, runs
 //! and screens are shared with the other agents.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::mem::take;
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::agent::memory::{Compress, TokenCounts};
 use crate::agent::permissions::Everything;
 use crate::agent::protocol::markdown::PlainReplies;
 use crate::agent::restricted::AuditCommands;
-use crate::agent::session::SessionFile;
+use crate::agent::session::{SessionFile, SessionState};
 use crate::agent::tool::Toolbox;
 use crate::agent::tools::background::{
     BackgroundAction, BackgroundTool, KILL_BACKGROUND_PROCESS, LIST_BACKGROUND_PROCESSES,
@@ -31,21 +31,22 @@ use crate::agent::tools::read::{READ_FILE, ReadFile};
 use crate::agent::tools::replace::{FIND, FIND_AND_REPLACE_IN_FILE, FindAndReplace};
 use crate::agent::tools::write::{WRITE_FILE, WriteFile};
 use crate::agent::{Agent, AgentError, Brief, ToolTries, protocol};
-use crate::commands::agent_run::{AgentRun, NOTHING_TO_COMPACT, compact};
+use crate::commands::agent_run::{AgentRun, AgentSetup, NOTHING_TO_COMPACT, compact};
 use crate::commands::answers::AnswerSource;
 use crate::commands::error::CommandError;
 use crate::commands::screen::with_user;
 use crate::commands::sessions as listing;
-use crate::commands::stored_session::SessionChoice;
+use crate::commands::stored_session::{SessionChoice, SessionLog as _};
 use crate::commands::talk::{SessionFacts, Talk, Talker, Unfinished, left};
 use crate::commands::workspace::{AgentOptions, PROOF_TIMEOUT, Workspace, home};
-use crate::model::{Origin, Purpose, ToolForm};
+use crate::model::{Purpose, ToolForm};
 use crate::project::home::DEV;
 use crate::record::event::Event;
 use crate::record::todos::Todo;
 use crate::run::context::{Context, ModelChoice, Stdin};
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::recovery;
+use crate::sys::error::Error;
 use crate::ui::input::OpenUser;
 use crate::ui::tui::Submission;
 
@@ -226,7 +227,7 @@ impl Talker for Developer<'_, '_> {
         let form = self.place.models.first.spec.tools.unwrap_or_default();
         let done = compact(
             self.context,
-            self.place.setup(NAME, AnswerSource::Nowhere),
+            setup(self.context, &self.place, AnswerSource::Nowhere),
             &*protocol::of(form, PlainReplies::Refused),
             (SUMMARIZER, focus),
         );
@@ -248,11 +249,9 @@ fn work(
         let mut session = place.stored.session.borrow_mut();
         session.conversation.set_thinker(&model.thinker);
     }
-    let mut setup = place.setup(NAME, answers);
+    let (had_more_to_do, is_taken_out) = (place.has_more_to_do(), Cell::new(false));
+    let mut setup = setup(context, place, answers);
     setup.proof = place.flags.proof(PROOF_TIMEOUT);
-    if model.spec.origin != Origin::Settings {
-        setup.advice = AgentError::hint_without_config;
-    }
     setup.conventions = place.conventions(context).unwrap_or_else(|problem| {
         context.warn(problem.clone());
         setup.warnings.push(problem);
@@ -322,17 +321,41 @@ fn work(
         let before = conversation.clone();
         let worked = work_until_passed(&worker, &auditor, conversation, request);
         let is_unanswered = conversation.is_unanswered_since(&before);
-        if matches!(&worked, Err(error) if error.rules_out(is_unanswered)) {
+        if is_unanswered && worked.as_ref().is_err_and(AgentError::rules_out) {
             run.take_out(conversation, before);
+            is_taken_out.set(true);
         }
         worked
     });
+    if is_taken_out.get() && !had_more_to_do {
+        // The request before it is done.
+        place.stored.note_state(SessionState::Complete)?;
+    }
     let result = run.end_commands(&mut place.processes.borrow_mut(), result);
     let outcome = run.finish(result)?;
     Ok(Outcome {
         is_answer: true,
         ..outcome
     })
+}
+
+/// Returns the setup of a run. Its hints name `config.json` if the model is the one named there.
+fn setup<'s>(
+    context: &Context<'_>,
+    place: &'s Workspace<'_>,
+    answers: AnswerSource<'s>,
+) -> AgentSetup<'s> {
+    let model = &place.models.first.spec.name;
+    let is_own = settings(context).is_ok_and(|(_, settings)| settings.model == *model);
+    let advice = if is_own {
+        Error::hint
+    } else {
+        AgentError::hint_without_config
+    };
+    AgentSetup {
+        advice,
+        ..place.setup(NAME, answers)
+    }
 }
 
 /// Describes an agent's limits, after the rules for its commands.

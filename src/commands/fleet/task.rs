@@ -72,7 +72,7 @@ pub struct TaskPart {
     /// The cost of all its runs.
     pub cost: Usd,
     max_cost: Option<Usd>,
-    /// The size of its whole change; null in older results, and if there is none.
+    /// The size of its whole change; null in older results, and if it is not known.
     pub stat: Option<StatRecord>,
 }
 

@@ -479,17 +479,16 @@ impl Watcher for Orchestration<'_, '_> {
 /// which `orchestrate` does not read.
 pub(crate) fn advice(error: &Error) -> Option<String> {
     use AgentError::{Interrupted, Left, LoopLimit, OverBudget, TooLong, ToolsFailed};
-    match AgentError::of(error) {
-        Some(
-            ToolsFailed { .. }
-            | TooLong { .. }
-            | LoopLimit(_)
-            | OverBudget(_)
-            | Interrupted(_)
-            | Left,
-        ) => Some("the report's `instructions` say how to go on".to_owned()),
-        _ => AgentError::hint_without_config(error),
+    let is_in_report = match AgentError::of(error) {
+        Some(ToolsFailed { .. } | LoopLimit(_) | OverBudget(_) | Interrupted(_) | Left) => true,
+        // A resumed run begins with a short conversation.
+        Some(TooLong { .. }) => error.exit() == Exit::ModelFailed,
+        _ => false,
+    };
+    if is_in_report {
+        return Some("the report's `instructions` say how to go on".to_owned());
     }
+    AgentError::hint_without_config(error)
 }
 
 /// Returns the status of an orchestration with this result.

@@ -142,6 +142,7 @@ impl Run<'_> {
             };
             self.fall_back(selected, fallback, error);
             request.messages.iter_mut().for_each(Message::drop_thoughts);
+            request.messages.retain(|message| !message.parts.is_empty());
             (selected, allowed) = (fallback, its);
             self.note(|record| record.at_most = allowed.cost);
             self.log_step()?;
@@ -392,7 +393,7 @@ impl Run<'_> {
             Ok(reply) => reply,
             Err(error) => return Ok(Err(error)),
         };
-        // The next call goes to the first model again, to which another's thoughts mean nothing.
+        // A conversation goes on with the first model, to which another's thoughts mean nothing.
         reply
             .parts
             .retain(|part| !(is_fallback && part.is_thought()));
