@@ -745,16 +745,19 @@ fn gitlabs_component_runs_the_program_as_its_inputs_say() {
 
 #[test]
 fn gitlabs_component_has_this_runs_exact_patch_or_none() {
-    for (change, expected) in [("", ""), ("echo b >a.txt", "the patch")] {
+    for (state, expected) in [("unchanged", ""), ("changed", "the patch")] {
         let dir = tempfile::tempdir().unwrap();
         let (script, variables) = component(&[("query", "Do it.")]);
         let project = dir.path().join("project");
-        repository(&project);
-        write(&project.join("stray"), "");
         // In CI, the program's own diff is not exact, and without a run that changed anything it is an earlier one's.
         let body = format!(
-            "case $1 in diff) printf '%s' \"${{CI-the patch}}\" ;; rollup) ;; *) {change} ;; esac"
+            "case $1 in
+                diff) printf '%s' \"${{CI-the patch}}\" ;;
+                rollup) mkdir -p logs/a logs/b; printf '{{\\n  \"tree\": \"changed\"\\n}}' >logs/a/result.json; touch -t 202001010000 logs/a/result.json ;;
+                *) printf '{{\\n  \"tree\": \"{state}\"\\n}}' >logs/b/result.json ;;
+            esac"
         );
+        fs::create_dir_all(&project).unwrap();
         write_script(&dir.path().join("bin/code-commit"), &body);
         let mut path = dir.path().join("bin").into_os_string();
         path.push(":");

@@ -167,22 +167,19 @@ fn end(
     let reverts = cli.on_failure() == OnFailure::Revert;
     work.run.record.edits = edits_of(&work);
     let (mut run, mut tree, replacements) = (work.run, work.tree, work.replacements);
+    let is_as_before = tree.is_as_before();
+    if result.is_ok() && is_as_before && cli.replies.require_edits {
+        result = Err(CommandError::NothingChanged.into());
+    }
     match &result {
         Err(error) if is_moved(error) && !tree.is_apart() => {}
         Err(error) if reverts || error.exit() == Exit::LocalIo => {
             closing::take_back(&mut run, &mut tree);
         }
         // Changes that resumed runs left on disk are part of this change.
-        _ if !tree.is_as_before() => run.record.tree = TreeState::Changed,
-        Ok(_) => {
-            if tree.has_changed_nothing() {
-                run.record.tree = TreeState::Unchanged;
-            }
-            if cli.replies.require_edits && run.record.edits.is_some() {
-                result = Err(CommandError::NothingChanged.into());
-            }
-        }
-        Err(_) => {}
+        _ if !is_as_before => run.record.tree = TreeState::Changed,
+        _ if tree.has_changed_nothing() => run.record.tree = TreeState::Unchanged,
+        _ => {}
     }
     // The latest replies do not show the state of files changed by a resumed run.
     let files = tree.changed_in_all().into_iter().map(|path| {

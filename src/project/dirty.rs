@@ -167,7 +167,7 @@ fn is_same(found: &Metadata, entry: &Entry) -> bool {
         && (time.nsecs == 0 || found.mtime_nsec() as u32 == time.nsecs)
 }
 
-/// Returns whether the file has the content recorded in the index, which may have `\n` where the file has `\r\n`: git's
+/// Returns whether the file has the content recorded in the index, which may have `\n` where a text has `\r\n`: git's
 /// conversion of line ends can be set in files outside the repository. Content that a filter has changed counts as
 /// different.
 fn has_content(file: &Path, found: &Metadata, id: &ObjectId, kind: Kind) -> bool {
@@ -181,8 +181,8 @@ fn has_content(file: &Path, found: &Metadata, id: &ObjectId, kind: Kind) -> bool
         hasher.update(content);
         hasher.try_finalize().is_ok_and(|hash| hash == *id)
     };
-    let has_crlf = content.contains_str("\r\n");
-    is_recorded(&content) || has_crlf && is_recorded(&content.replace("\r\n", "\n"))
+    let may_be_converted = content.contains_str("\r\n") && !content.contains(&0);
+    is_recorded(&content) || may_be_converted && is_recorded(&content.replace("\r\n", "\n"))
 }
 
 /// Returns the files that git neither tracks nor ignores.

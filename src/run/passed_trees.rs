@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use crate::edit::Digest;
 use crate::edit::beneath::{Beneath, PathEntry, Root};
 use crate::project::index::TrackedPaths;
-use crate::project::repository::Repository;
+use crate::project::repository::{DOT_GIT, Repository, nearest_top};
 use crate::project::walk::EntryKind;
 use crate::project::{CONFIG, LOGS, Project, walk};
 use crate::sys::atomic_file;
@@ -76,7 +76,10 @@ impl<'p> PassedTrees<'p> {
     /// repository, where the build may depend on files beside it.
     pub fn digest(&self) -> Option<Digest> {
         let root = self.project.root();
-        if Repository::of(root).ok()?.is_some_and(|it| it.top != root) {
+        let is_below_another = || root.parent().and_then(nearest_top).is_some();
+        let is_part = Repository::of(root).ok()?.is_some_and(|it| it.top != root);
+        // A submodule's `.git` is a file.
+        if is_part || root.join(DOT_GIT).is_file() && is_below_another() {
             return None;
         }
         let mut manifest = self.how.clone().into_bytes();

@@ -61,7 +61,8 @@ fn a_request_that_the_model_refuses_or_that_is_too_long_does_not_stay() {
     ]);
     let agent = AgentProject::new(&server).configured(&json!({"maxContextTokens": 8000}));
     agent.work("a first one").exits(0);
-    agent.run(&["--resume", "-p", "say xyzzy"]).exits(4);
+    let refused = agent.run(&["--resume", "-p", "say xyzzy"]).exits(4);
+    refused.says(&["hint: the request is not in the session any more"]);
     assert_eq!(agent.session()["state"], "complete", "the first request");
     let long = "plugh ".repeat(16000);
     agent.run(&["--resume", "-p", &long]).exits(4);

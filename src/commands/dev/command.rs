@@ -60,6 +60,9 @@ const AUDITOR: &str = include_str!("../../../prompts/dev_audit.txt");
 /// Instructions for summaries.
 const SUMMARIZER: &str = include_str!("../../../prompts/dev_compress.txt");
 
+/// The hint for a request that does not stay in the session.
+const TAKEN_OUT: &str = "the request is not in the session any more: give it in other words or in parts, or to another model";
+
 /// Minimum time limit of an auditor's checks, which include the project's build and tests and cannot continue in the
 /// background.
 const CHECKS: Duration = Duration::from_mins(10);
@@ -320,9 +323,10 @@ fn work(
         };
         let before = conversation.clone();
         let worked = work_until_passed(&worker, &auditor, conversation, request);
-        let is_unanswered = conversation.is_unanswered_since(&before);
-        if is_unanswered && worked.as_ref().is_err_and(AgentError::rules_out) {
+        let is_ruled_out = worked.as_ref().is_err_and(AgentError::rules_out);
+        if is_ruled_out && conversation.is_unanswered_since(&before) {
             run.take_out(conversation, before);
+            run.with(|run| run.advice = |_| Some(TAKEN_OUT.to_owned()));
             is_taken_out.set(true);
         }
         worked
