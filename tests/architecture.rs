@@ -570,7 +570,7 @@ static FILES: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
 static HOUSE: LazyLock<House> = LazyLock::new(|| House::of(&FILES));
 
 /// The maximum number of lines of code in `src`. A commit that raises it says why.
-const MAX_LINES: usize = 81_947;
+const MAX_LINES: usize = 81_946;
 
 #[test]
 fn the_house_has_no_more_lines_than_it_may() {

@@ -189,8 +189,7 @@ impl<'c> RunTree<'c> {
     /// Returns whether the run, or its last build, has left no file at `path`.
     pub fn is_gone(&self, path: &str) -> bool {
         let changed = self.undo_log.changes().files.get(path);
-        let is_removed = changed.is_some_and(|changed| changed.after.last() == Some(&None));
-        is_removed || self.is_no_file(path)
+        changed.is_some_and(|changed| changed.after.last() == Some(&None))
     }
 
     /// Reads a file; `None` if it is not a regular file: a later command may have replaced it with a pipe, for

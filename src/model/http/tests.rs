@@ -331,24 +331,11 @@ fn call_is_not_retried_when_others_have_exhausted_the_limit() {
 struct Seventh;
 
 static SEVENTH: Vendor = Vendor {
-    wire: &Seventh,
-    word: "seventh",
-    name: "Seventh",
-    telemetry_name: "seventh",
     key_file: Some("seventh-key.txt"),
     key_by_default: true,
     key_variables: &["SEVENTH_API_KEY"],
-    url_variable: "SEVENTH_BASE_URL",
-    url: None,
-    max_output_tokens: None,
-    is_local: false,
-    refuses_tiers: false,
-    takes_temperature: true,
-    is_shared: false,
-    is_listed: false,
-    key_prefixes: &[],
     key_header: ("x-seventh-key", ""),
-    models_path: "/models",
+    ..Vendor::of(&Seventh, "seventh", "Seventh", "SEVENTH_BASE_URL")
 };
 
 impl Wire for Seventh {
