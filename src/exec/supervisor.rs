@@ -39,9 +39,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// Interval between checks of processes that must end.
 const TICK: Duration = Duration::from_millis(10);
 
-/// The side of the sandbox on which a supervisor process runs.
-/// Its name is the argument that starts this program as such a supervisor; `main` checks for it before it parses a
-/// command line.
+/// The side of the sandbox on which a supervisor process runs. Its name is the argument that starts this program as
+/// such a supervisor; `main` checks for it before it parses a command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr)]
 pub enum SupervisorPlace {
     /// The inside of a sandbox, as its first process.

@@ -357,7 +357,7 @@ impl GeminiStream {
     }
 }
 
-/// The signature of another model's call, without which models after version 2 reject the call
+/// The placeholder signature of another model's call; models later than version 2 reject a call without a signature
 /// (`ai.google.dev/gemini-api/docs/thought-signatures`).
 const UNSIGNED: &str = "skip_thought_signature_validator";
 

@@ -169,7 +169,8 @@ pub struct Vendor {
 }
 
 impl Vendor {
-    /// Returns a vendor without a key file and a server of its own, whose server decides all else.
+    /// Returns a vendor with the usual values: no key file, no server of its own, no limits, and a bearer's key. A static
+    /// names what differs.
     pub(super) const fn of(
         wire: &'static dyn Wire,
         word: &'static str,

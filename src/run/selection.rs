@@ -396,9 +396,8 @@ impl<'a> SelectedModel<'a> {
         let is_exposed = route.endpoint.plain() == Some(PlainAddresses::Private);
         let base_url = endpoint::differing(&route.endpoint, spec.provider).map(str::to_owned);
         let (key, key_source) = found?;
-        let identity = key.as_ref().map(keys::identity);
-        let thinker = identity.into_iter().chain([spec.name.clone()]);
-        let thinker = thinker.collect::<Vec<_>>().join(" ");
+        let with_key = |key| format!("{} {}", keys::identity(key), spec.name);
+        let thinker = key.as_ref().map_or_else(|| spec.name.clone(), with_key);
         let route = Route { key, ..route };
         let is_local = spec.provider.vendor().is_local;
         let server =

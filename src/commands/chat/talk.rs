@@ -242,11 +242,11 @@ impl Talker for Chat<'_, '_> {
         }))
     }
 
-    /// Executes a user-defined command with the model that it names, then returns to the previous model.
     fn compact(&mut self, _talk: &mut Talk<'_>, focus: &str) -> Result<String, Failure> {
         proposals::compact(self.place, focus)
     }
 
+    /// Executes a user-defined command with the model that it names, then returns to the previous model.
     fn execute_own(
         &mut self,
         talk: &mut Talk<'_>,
